@@ -1,0 +1,1 @@
+"""A calibrated joint posterior over the part of a database schema that a question needs."""

@@ -1,0 +1,1 @@
+"""What can be selected: schema graphs, corpora, live catalogues and gold tables."""

@@ -1,0 +1,101 @@
+"""Connections for reading a catalogue: read-only for SQLite, and no message shows a secret.
+
+SQLite files are opened with `mode=ro`, so that a missing file is an error and is never created.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+import sqlalchemy
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+__all__ = ["Target", "open_engine", "parse_target"]
+
+_SECRETS = ("password", "passwd", "pwd", "token", "secret", "key", "odbc_connect")
+
+
+class Target(NamedTuple):
+    """Address of a database; printed, it hides the password and every secret field."""
+
+    url: URL
+
+    def __str__(self) -> str:
+        hidden = dict.fromkeys(self._secret_fields, "hidden")
+        return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
+
+    @property
+    def file(self) -> Path | None:
+        """Path of the file of an SQLite database; None for every other and for one in memory."""
+        database = self.url.database
+        if self.url.get_backend_name() != "sqlite" or not database or database == ":memory:":
+            return None
+        return Path(unquote(database.removeprefix("file:")) if database.startswith("file:") else database)
+
+    @property
+    def name(self) -> str:
+        """Name of the database: an SQLite file's stem, else what the URL says."""
+        return self.file.stem if self.file is not None else self.url.database or str(self)
+
+    def reason(self, error: Exception) -> str:
+        """What an error says, in one line and without the secrets of this address."""
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        text = " ".join(str(cause).split()) or type(cause).__name__
+        secrets = [self.url.password, *(self.url.query[name] for name in self._secret_fields)]
+        for secret in map(str, filter(None, secrets)):
+            text = text.replace(secret, "***").replace(quote(secret, safe=""), "***")
+        return text
+
+    @property
+    def _secret_fields(self) -> list[str]:
+        return [name for name in self.url.query if any(word in name.lower() for word in _SECRETS)]
+
+
+def parse_target(url: str) -> Target:
+    """The address that a SQLAlchemy URL, or the path of an SQLite file, names.
+
+    Raises:
+        ValueError: If the text is not a URL and no file lies at that path.
+    """
+    if "://" not in url:
+        if not Path(url).exists():
+            raise ValueError(f"{url}: no such file; give an SQLite file or a URL such as dialect://host/name")
+        return Target(URL.create("sqlite", database=url))
+    try:
+        return Target(make_url(url))
+    except (ArgumentError, ValueError):
+        # From None and without the text, which may hold a password.
+        raise ValueError("url is no SQLAlchemy URL; write dialect+driver://user:password@host/name") from None
+
+
+def open_engine(target: Target) -> Engine:
+    """An engine for the address; only for SQLite is the file looked at, nothing is connected yet.
+
+    Raises:
+        ValueError: If an SQLite file is missing, the dialect is unknown or its driver not installed.
+    """
+    if target.url.get_backend_name() == "sqlite":
+        return _sqlite_engine(target)
+    try:
+        return sqlalchemy.create_engine(target.url, poolclass=NullPool)
+    except NoSuchModuleError:
+        kind = target.url.drivername
+        raise ValueError(f"{target}: there is no SQLAlchemy dialect {kind!r}; install its plug-in") from None
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{target}: the driver {error.name!r} is not installed; pip install it") from None
+    except (SQLAlchemyError, TypeError) as error:
+        raise ValueError(f"{target}: the URL does not fit its dialect ({target.reason(error)})") from None
+
+
+def _sqlite_engine(target: Target) -> Engine:
+    if target.file is None:
+        raise ValueError(f"{target}: an SQLite database in memory is empty; give the path of a file")
+    if not target.file.is_file():
+        raise ValueError(f"{target}: {target.file} is not a file; check the path, nothing was created")
+    readonly = f"file:{quote(str(target.file.resolve()))}?mode=ro"
+    return sqlalchemy.create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(readonly, uri=True), poolclass=NullPool
+    )
