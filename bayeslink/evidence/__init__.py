@@ -1,0 +1,1 @@
+"""What the question says about each table of a database."""

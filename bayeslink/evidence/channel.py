@@ -1,0 +1,244 @@
+"""What the question says about each table: channels, the evidence they give, and its standardisation.
+
+A channel gives one number per table, z of MODEL.md section 1. `Evidence` holds the numbers of all
+questions of one database with its graph, and no names: it is all that the steps from `model` on see.
+Standardised evidence is
+
+    z = (value - mean) / scale,
+
+with the mean and the standard deviation of each channel over all (question, table) pairs of the
+training databases.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from tqdm import tqdm
+
+from bayeslink.evidence.cache import cache_home, cached_scores
+from bayeslink.evidence.structure import COVARIATES, covariates, edge_types
+from bayeslink.schema.graph import SchemaGraph
+
+__all__ = [
+    "COVARIATES",
+    "Channel",
+    "Evidence",
+    "Standardisation",
+    "cache_home",
+    "compute_evidence",
+    "covariates",
+    "edge_types",
+]
+
+
+@runtime_checkable
+class Channel(Protocol):
+    """One source of evidence."""
+
+    @property
+    def name(self) -> str:
+        """Name of the channel, as in `Evidence.channels`."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A text that differs whenever the scores would: name, version of the definition, settings."""
+        ...
+
+    def score(self, questions: Sequence[str], graph: SchemaGraph) -> Float[np.ndarray, "questions tables"]:
+        """Finite scores of each table for each question, more meaning a better match."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence of one database, keyed (dataset, db_id).
+
+    Attributes:
+        dataset: Data set of the database, or "live".
+        db_id: The database.
+        channels: Name of each channel.
+        values: Scores of each channel, in its own unit, or standardised.
+        edges: Node positions of each edge.
+        edge_types: Kind of each edge; see `structure.edge_types`.
+        covariates: The database's `COVARIATES`.
+        gold: True where the gold SQL reads the table; None where it is unknown. A row without any
+            table is possible in simulations only: every benchmark query reads a table.
+        group: Questions with one number have the same gold SQL; None where it is unknown.
+
+    Raises:
+        ValueError: If shapes disagree, a value is not finite, a channel repeats, an edge is out of
+            range or joins a table to itself.
+    """
+
+    dataset: str
+    db_id: str
+    channels: tuple[str, ...]
+    values: Float[np.ndarray, "questions tables channels"]
+    edges: Int[np.ndarray, "edges 2"]
+    edge_types: Int[np.ndarray, " edges"]
+    covariates: Float[np.ndarray, " covariates"]
+    gold: Bool[np.ndarray, "questions tables"] | None = None
+    group: Int[np.ndarray, " questions"] | None = None
+
+    def __post_init__(self) -> None:
+        where = f"evidence of {self.dataset}/{self.db_id}"
+        if self.values.ndim != 3 or self.values.shape[2] != len(self.channels):
+            raise ValueError(f"{where}: values of shape {self.values.shape} for channels {self.channels}")
+        if len(set(self.channels)) < len(self.channels):
+            raise ValueError(f"{where}: channels={self.channels} repeat a name; give each channel once")
+        if not np.isfinite(self.values).all():
+            raise ValueError(f"{where}: values hold NaN or infinity; a channel must score every table")
+        if self.edges.ndim != 2 or self.edges.shape[1] != 2 or self.edge_types.shape != self.edges.shape[:1]:
+            raise ValueError(f"{where}: edges {self.edges.shape}, edge_types {self.edge_types.shape} disagree")
+        if ((self.edges < 0) | (self.edges >= self.num_tables)).any():
+            raise ValueError(f"{where}: edges name a table outside 0..{self.num_tables - 1}")
+        if (self.edges[:, 0] == self.edges[:, 1]).any():
+            raise ValueError(f"{where}: edges join a table to itself; leave self keys out")
+        if self.covariates.shape != (len(COVARIATES),) or not np.isfinite(self.covariates).all():
+            raise ValueError(f"{where}: covariates={self.covariates} are not the finite {COVARIATES}")
+        if self.gold is not None and self.gold.shape != self.values.shape[:2]:
+            raise ValueError(f"{where}: gold of shape {self.gold.shape} for values {self.values.shape}")
+        if self.group is not None and self.group.shape != self.values.shape[:1]:
+            raise ValueError(f"{where}: group of shape {self.group.shape} for values {self.values.shape}")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(dataset, db_id)."""
+        return self.dataset, self.db_id
+
+    @property
+    def num_tables(self) -> int:
+        """Number of tables n."""
+        return self.values.shape[1]
+
+    @property
+    def num_questions(self) -> int:
+        """Number of questions."""
+        return self.values.shape[0]
+
+    def select_channels(self, names: Sequence[str]) -> "Evidence":
+        """The same evidence with these channels in this order.
+
+        Raises:
+            ValueError: If a channel is not there.
+        """
+        if missing := [name for name in names if name not in self.channels]:
+            raise ValueError(f"channels {missing} are not among {self.channels} of {self.key}")
+        places = [self.channels.index(name) for name in names]
+        return replace(self, channels=tuple(names), values=self.values[:, :, places])
+
+    def select_questions(
+        self, indices: Int[np.ndarray, " chosen"] | Bool[np.ndarray, " questions"] | Sequence[int]
+    ) -> "Evidence":
+        """The same evidence with these questions, by position or by mark, in this order."""
+        chosen = np.asarray(indices)
+        if chosen.dtype != bool:
+            chosen = chosen.astype(np.int64)
+        return replace(
+            self,
+            values=self.values[chosen],
+            gold=None if self.gold is None else self.gold[chosen],
+            group=None if self.group is None else self.group[chosen],
+        )
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """Mean and scale of each channel, from training databases only."""
+
+    channels: tuple[str, ...]
+    mean: Float[np.ndarray, " channels"]
+    scale: Float[np.ndarray, " channels"]
+
+    @classmethod
+    def fit(cls, evidences: Sequence[Evidence]) -> "Standardisation":
+        """Mean and standard deviation of each channel over all (question, table) pairs.
+
+        A constant channel gets scale 1: its centred value is 0 on the training data under any
+        scale, and 1 keeps it finite elsewhere.
+
+        Args:
+            evidences: Evidence of the training databases.
+
+        Raises:
+            ValueError: If there is no pair, or two databases have different channels.
+        """
+        if not evidences or not sum(evidence.values[..., 0].size for evidence in evidences):
+            raise ValueError("evidences hold no question; a standardisation needs training evidence")
+        channels = evidences[0].channels
+        for evidence in evidences:
+            _check_channels(evidence, channels)
+        pairs = np.concatenate([evidence.values.reshape(-1, len(channels)) for evidence in evidences])
+        mean, deviation = pairs.mean(axis=0), pairs.std(axis=0)
+        constant = np.ptp(pairs, axis=0) == 0
+        return cls(channels, np.where(constant, pairs[0], mean), np.where(constant, 1.0, deviation))
+
+    def apply(self, evidence: Evidence) -> Evidence:
+        """The evidence with its values standardised.
+
+        Raises:
+            ValueError: If its channels are not those of the standardisation, in the same order.
+        """
+        _check_channels(evidence, self.channels)
+        return replace(evidence, values=(evidence.values - self.mean) / self.scale)
+
+
+def compute_evidence(
+    graph: SchemaGraph,
+    questions: Sequence[str],
+    channels: Sequence[Channel],
+    *,
+    dataset: str = "live",
+    gold: Bool[np.ndarray, "questions tables"] | None = None,
+    group: Int[np.ndarray, " questions"] | None = None,
+    cache: Path | None = None,
+    progress: bool = False,
+) -> Evidence:
+    """Evidence of one database's questions, not standardised.
+
+    Args:
+        graph: Schema of the database.
+        questions: Texts of the questions.
+        channels: The sources of evidence.
+        dataset: Data set of the database, the first part of its key.
+        gold: Gold tables of each question.
+        group: Number of each question's gold SQL.
+        cache: Folder in which scores are kept, such as `cache_home()`; None keeps nothing.
+        progress: Show a progress bar over channels.
+
+    Raises:
+        ValueError: If a channel gives a value that is not finite, or shapes disagree.
+    """
+    scores = []
+    for channel in tqdm(channels, desc=f"{dataset}/{graph.name}", disable=not progress, leave=False):
+        if cache is None:
+            scores.append(channel.score(questions, graph))
+        else:
+            scores.append(
+                cached_scores(cache, channel.identity, graph, questions, lambda c=channel: c.score(questions, graph))
+            )
+    shape = (len(questions), graph.num_tables, 0)
+    return Evidence(
+        dataset,
+        graph.name,
+        tuple(channel.name for channel in channels),
+        np.stack(scores, axis=-1) if scores else np.zeros(shape),
+        graph.edge_array,
+        edge_types(graph),
+        covariates(graph.edge_array, graph.num_tables),
+        gold,
+        group,
+    )
+
+
+def _check_channels(evidence: Evidence, channels: tuple[str, ...]) -> None:
+    if evidence.channels != channels:
+        raise ValueError(
+            f"channels {evidence.channels} of {evidence.dataset}/{evidence.db_id} are not {channels}; "
+            "select the same channels in the same order"
+        )
