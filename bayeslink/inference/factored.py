@@ -1,0 +1,290 @@
+"""The posterior predictive of a schema too large to list: every draw exact by elimination, then averaged.
+
+Marginals, pair marginals, P(gold inside S), the distribution of the size and log p(x) of a given subset average
+exactly over draws. What needs all subsets at once (the mode, the k most probable subsets, entropy, connectedness)
+is read off a pool: the mode of every draw and exact samples from every draw, each scored exactly under the mixture.
+A subset outside the pool has at most the unexplored mass, so the mode is certain when it has more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from bayeslink.inference import queries
+from bayeslink.inference.elimination import Plan, forward_log, pad, plan, separator_gain, width_of
+from bayeslink.inference.posterior import DatabaseDraws
+from bayeslink.model.autologistic import Support, log_normaliser, unary_log_odds
+
+__all__ = ["FactoredDistribution", "padded_plan"]
+
+SAMPLES_PER_DRAW = 10
+"""Exact samples of each draw in the pool."""
+
+
+def padded_plan(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> tuple[Plan, int]:
+    """A plan with rows, widths and slots rounded up, so that schemas of like size share compiled programs.
+
+    Returns:
+        The plan, and the number of tables that unaries must be padded to.
+    """
+    exact = plan(edges, num_tables)
+    rows = max(16, 1 << (num_tables - 1).bit_length())
+    slots = max(4, -(-exact.slot.shape[1] // 4) * 4)
+    return pad(exact, rows, width_of(exact), slots, num_tables, rows), rows
+
+
+@dataclass(frozen=True)
+class FactoredDistribution:
+    """Posterior predictive distribution over subsets of one large database's tables, for each question.
+
+    Same answers as `SubgraphDistribution`, of which `exact` is True where they average exactly.
+
+    Attributes:
+        values: Standardised evidence.
+        edges: Node positions of each edge.
+        draws: Draws of the database's parameters.
+        support: All subsets, or the non-empty ones.
+        seed: Seed of the pool's samples.
+        exact: True: each draw's distribution is exact.
+    """
+
+    values: Float[np.ndarray, "questions tables channels"]
+    edges: Int[np.ndarray, "edges 2"]
+    draws: DatabaseDraws
+    support: Support = Support.ALL
+    seed: int = 0
+    exact: bool = True
+
+    @property
+    def num_tables(self) -> int:
+        """Number of tables n."""
+        return self.values.shape[1]
+
+    @cached_property
+    def _plan(self) -> tuple[Plan, int]:
+        return padded_plan(self.edges, self.num_tables)
+
+    @cached_property
+    def _gain(self) -> Array:
+        return separator_gain(self._plan[0], jnp.asarray(1.0)) * jnp.asarray(self.draws.coupling)
+
+    @cached_property
+    def _unaries(self) -> list[Float[Array, "tables draws"]]:
+        """Unaries of every draw for each question, tables first, padded."""
+        intercept, slopes = jnp.asarray(self.draws.intercept), jnp.asarray(self.draws.slopes)
+        rows = self._plan[1]
+        values = jnp.asarray(self.values)
+        padded = jnp.pad(values, ((0, 0), (0, rows - self.num_tables), (0, 0)))
+        return [jax.vmap(unary_log_odds, in_axes=(None, 0, 0), out_axes=-1)(z, intercept, slopes) for z in padded]
+
+    @cached_property
+    def _answers(self) -> list[tuple[np.ndarray, ...]]:
+        """(marginals, pair marginals, P(empty), log normalisers) of each question."""
+        edges = jnp.zeros(len(self.edges))
+        return [
+            tuple(np.asarray(part) for part in _averages(u, edges, self._plan[0], self._gain, self.support))
+            for u in self._unaries
+        ]
+
+    @cached_property
+    def marginals(self) -> Float[np.ndarray, "questions tables"]:
+        """Probability that each table is needed."""
+        return np.clip(np.stack([found[0][: self.num_tables] for found in self._answers]), 0.0, 1.0)
+
+    @cached_property
+    def pair_marginals(self) -> Float[np.ndarray, "questions edges"]:
+        """Probability that both tables of each edge are needed."""
+        return np.stack([found[1] for found in self._answers])
+
+    @cached_property
+    def prob_empty(self) -> Float[np.ndarray, " questions"]:
+        """P(no table) of the all-subsets form."""
+        return np.array([float(found[2]) for found in self._answers])
+
+    @cached_property
+    def expected_size(self) -> Float[np.ndarray, " questions"]:
+        """E[N], the expected number of needed tables."""
+        return self.marginals.sum(axis=1)
+
+    @cached_property
+    def size_distribution(self) -> Float[np.ndarray, "questions sizes"]:
+        """P(N = 0), ..., P(N = n)."""
+        rows = []
+        for unary in self._unaries:
+            sizes = np.array(_sizes(unary, self._plan[0], self._gain, self.num_tables + 1))
+            if self.support is Support.NON_EMPTY:
+                sizes[0] = 0.0
+                sizes = sizes / sizes.sum(axis=0)
+            rows.append(sizes.mean(axis=1))
+        return np.stack(rows)
+
+    def log_probability_of(self, selections: Sequence[Bool[np.ndarray, "subsets tables"]]) -> list[np.ndarray]:
+        """Log p(x) under the mixture, nats, of several subsets for each question."""
+        return [self._scored(question, np.atleast_2d(chosen)) for question, chosen in enumerate(selections)]
+
+    def _scored(self, question: int, chosen: Bool[np.ndarray, "subsets tables"]) -> np.ndarray:
+        unary = np.asarray(self._unaries[question])[: self.num_tables]
+        inside = chosen[:, self.edges[:, 0]] & chosen[:, self.edges[:, 1]]
+        energies = chosen @ unary + np.outer(inside.sum(axis=1), self.draws.coupling)
+        scores = energies - self._answers[question][3]
+        if self.support is Support.NON_EMPTY:
+            scores[~chosen.any(axis=1)] = -np.inf
+        return np.logaddexp.reduce(scores, axis=1) - np.log(scores.shape[1])
+
+    def probability_of(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
+        """Probability of one subset for each question."""
+        return np.exp([float(found[0]) for found in self.log_probability_of(list(selection[:, None]))])
+
+    @cached_property
+    def _samples(self) -> list[Bool[np.ndarray, "subsets tables"]]:
+        """Exact samples of the mixture for each question: `SAMPLES_PER_DRAW` of each draw."""
+        key = jax.random.key(self.seed)
+        return [
+            np.asarray(_sampled(jax.random.fold_in(key, question), unary, self._plan[0], self._gain, self.support))[
+                :, : self.num_tables
+            ]
+            for question, unary in enumerate(self._unaries)
+        ]
+
+    @cached_property
+    def _pool(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Distinct subsets and their probabilities, most probable first, for each question."""
+        pools = []
+        for question, unary in enumerate(self._unaries):
+            modes = np.asarray(_modes(unary, self._plan[0], self._gain)).T[:, : self.num_tables]
+            chosen = np.unique(np.concatenate([modes, self._samples[question]]), axis=0)
+            if self.support is Support.NON_EMPTY:
+                chosen = chosen[chosen.any(axis=1)]
+            probability = np.exp(self._scored(question, chosen))
+            order = np.argsort(-probability, kind="stable")
+            pools.append((chosen[order], probability[order]))
+        return pools
+
+    @cached_property
+    def mode(self) -> Bool[np.ndarray, "questions tables"]:
+        """The most probable subset found; certain where `mode_certain`."""
+        return np.stack([chosen[0] for chosen, _ in self._pool])
+
+    @cached_property
+    def mode_probability(self) -> Float[np.ndarray, " questions"]:
+        """Its probability, exact."""
+        return np.array([float(probability[0]) for _, probability in self._pool])
+
+    @cached_property
+    def unexplored_mass(self) -> Float[np.ndarray, " questions"]:
+        """Probability of all subsets outside the pool."""
+        return np.array([max(0.0, 1.0 - float(probability.sum())) for _, probability in self._pool])
+
+    @property
+    def mode_certain(self) -> Bool[np.ndarray, " questions"]:
+        """True where no subset outside the pool can be more probable than the mode."""
+        return self.mode_probability >= self.unexplored_mass
+
+    def top(
+        self, k: int
+    ) -> tuple[Bool[np.ndarray, "questions subsets tables"], Float[np.ndarray, "questions subsets"]]:
+        """The k most probable subsets of the pool and their exact probabilities."""
+        k = min(k, *(len(probability) for _, probability in self._pool))
+        return np.stack([chosen[:k] for chosen, _ in self._pool]), np.stack([p[:k] for _, p in self._pool])
+
+    @cached_property
+    def _sampled_entropy(self) -> list[np.ndarray]:
+        return [-self._scored(question, chosen) for question, chosen in enumerate(self._samples)]
+
+    @property
+    def entropy(self) -> Float[np.ndarray, " questions"]:
+        """Entropy of the joint distribution, nats: mean of -log p over samples scored exactly."""
+        return np.array([found.mean() for found in self._sampled_entropy])
+
+    @property
+    def entropy_standard_error(self) -> Float[np.ndarray, " questions"]:
+        """Monte Carlo standard error of `entropy`, nats; draws are the independent units."""
+        return np.array([_standard_error(found) for found in self._sampled_entropy])
+
+    @cached_property
+    def connected_probability(self) -> Float[np.ndarray, " questions"]:
+        """Share of the samples that are non-empty and connected."""
+        return np.array([np.mean([_is_connected(x, self.edges) for x in chosen]) for chosen in self._samples])
+
+    def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
+        """P(gold inside S) for one S for each question, exact."""
+        rows = []
+        for question, chosen in enumerate(selection):
+            inside = jnp.asarray(np.pad(chosen, (0, self._plan[1] - self.num_tables)))
+            rows.append(float(_covered(self._unaries[question], inside, self._plan[0], self._gain, self.support)))
+        return np.array(rows)
+
+
+def _standard_error(values: Float[np.ndarray, " samples"]) -> float:
+    by_draw = values.reshape(-1, SAMPLES_PER_DRAW).mean(axis=1)
+    return float(by_draw.std(ddof=1) / np.sqrt(len(by_draw))) if len(by_draw) > 1 else float("nan")
+
+
+def _is_connected(selection: Bool[np.ndarray, " tables"], edges: Int[np.ndarray, "edges 2"]) -> bool:
+    left = set(np.flatnonzero(selection).tolist())
+    if not left:
+        return False
+    joined: dict[int, list[int]] = {table: [] for table in left}
+    for first, second in edges[selection[edges[:, 0]] & selection[edges[:, 1]]].tolist():
+        joined[first].append(second)
+        joined[second].append(first)
+    stack = [left.pop()]
+    while stack:
+        near = left.intersection(joined[stack.pop()])
+        left -= near
+        stack.extend(near)
+    return not left
+
+
+@partial(jax.jit, static_argnames="support")
+def _averages(
+    unary: Array, no_coupling: Array, plan: Plan, gain: Array, support: Support
+) -> tuple[Array, Array, Array, Array]:
+    def mean_normaliser(shift: Array, coupling: Array) -> tuple[Array, tuple[Array, Array]]:
+        log_z = forward_log(unary + shift[:, None], plan, gain + separator_gain(plan, coupling))
+        normaliser = log_normaliser(log_z, support)
+        return normaliser.mean(), (log_z, normaliser)
+
+    slopes, (log_z, normaliser) = jax.grad(mean_normaliser, argnums=(0, 1), has_aux=True)(
+        jnp.zeros(unary.shape[0]), no_coupling
+    )
+    return slopes[0], slopes[1], jnp.exp(-log_z).mean(), normaliser
+
+
+@partial(jax.jit, static_argnames="support")
+def _covered(unary: Array, inside: Array, plan: Plan, gain: Array, support: Support) -> Array:
+    clamped = forward_log(jnp.where(inside[:, None], unary, queries.CLAMPED), plan, gain)
+    whole = forward_log(unary, plan, gain)
+    if support is Support.NON_EMPTY:
+        # The empty set lies inside every S; it leaves both numerator and denominator.
+        return jnp.exp(log_normaliser(clamped, support) - log_normaliser(whole, support)).mean()
+    return jnp.exp(clamped - whole).mean()
+
+
+_modes = jax.jit(lambda unary, plan, gain: queries.mode(unary, plan, gain)[0])
+_sizes = jax.jit(queries.size_distribution, static_argnames="num_sizes")
+
+
+@partial(jax.jit, static_argnames="support")
+def _sampled(key: Array, unary: Array, plan: Plan, gain: Array, support: Support) -> Array:
+    """Samples of every draw, `SAMPLES_PER_DRAW` each, draw by draw; axes samples, tables."""
+    many = jnp.repeat(unary, SAMPLES_PER_DRAW, axis=1)
+    gains = jnp.repeat(gain, SAMPLES_PER_DRAW, axis=2)
+    chosen = queries.sample(key, many, plan, gains)
+    if support is Support.NON_EMPTY:
+        # Draw again where the selection is empty, until none is or P(empty) has made it hopeless.
+        def retry(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            current, count = state
+            again = queries.sample(jax.random.fold_in(key, count), many, plan, gains)
+            return jnp.where(current.any(axis=0)[None, :], current, again), count + 1
+
+        def unfinished(state: tuple[Array, Array]) -> Array:
+            return (~state[0].any(axis=0)).any() & (state[1] < 1000)
+
+        chosen, _ = jax.lax.while_loop(unfinished, retry, (chosen, jnp.asarray(1)))
+    return chosen.T

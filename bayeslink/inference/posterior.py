@@ -1,0 +1,288 @@
+"""Posterior draws of the parameters, by name, with what they were fitted on; saved as NetCDF.
+
+One file holds the posteriors of several variants, a group each, without pickle. Names of databases are
+kept as keys (dataset, db_id); `fingerprints` recognise twins of a training database by hashed names.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from bayeslink.evidence.channel import Standardisation
+from bayeslink.model.autologistic import Support
+from bayeslink.model.hierarchy import Variant
+
+__all__ = ["DatabaseDraws", "Posterior", "load_posteriors", "save_posteriors", "shipped_path"]
+
+FORMAT = 1
+"""Version of the file layout; a file of another version is refused."""
+_AXES = {"gamma": ("draws", "channels"), "alpha_d": ("draws", "databases"), "beta_d": ("draws", "databases")}
+
+
+class DatabaseDraws(NamedTuple):
+    """Draws of one database's parameters, log-odds.
+
+    Attributes:
+        intercept: alpha_d.
+        slopes: gamma.
+        coupling: beta_d.
+    """
+
+    intercept: Float[np.ndarray, " draws"]
+    slopes: Float[np.ndarray, "draws channels"]
+    coupling: Float[np.ndarray, " draws"]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws from the posterior of one variant.
+
+    Attributes:
+        variant: The variant.
+        method: How the draws were made, "laplace" for instance.
+        support: All subsets, or the non-empty ones; prediction uses the same.
+        standardisation: Mean and scale of each channel on the training databases.
+        draws: Population parameters by site, axes draws (and channels for gamma); alpha_d and beta_d
+            with axes draws, databases, where the database effects were drawn.
+        databases: Keys (dataset, db_id) of the training databases.
+        coupling: The given coupling of `fixed`, else None.
+        own_scale: Scale of the wide prior of `unpooled`.
+        checks: Named pass/fail checks of the fit.
+        info: Numbers about the fit (questions, log marginal likelihood, seconds, ...).
+        provenance: Texts about the fit (package versions, data, commit).
+        fingerprints: Hashed column names of each training database, in the order of `databases`.
+    """
+
+    variant: Variant
+    method: str
+    support: Support
+    standardisation: Standardisation
+    draws: Mapping[str, np.ndarray]
+    databases: tuple[tuple[str, str], ...]
+    coupling: float | None = None
+    own_scale: float = 5.0
+    checks: Mapping[str, bool] = field(default_factory=dict)
+    info: Mapping[str, float | int] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    fingerprints: tuple[np.ndarray, ...] = ()
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels, in the order of gamma."""
+        return self.standardisation.channels
+
+    @property
+    def num_draws(self) -> int:
+        """Number of draws."""
+        return len(self.draws["gamma"])
+
+    def seen(self, key: tuple[str, str]) -> DatabaseDraws:
+        """Draws of a training database's own parameters.
+
+        Raises:
+            ValueError: If the database was not in the fit, or its effects were not drawn.
+        """
+        if key not in self.databases:
+            raise ValueError(f"database={key} was not in the fit of this posterior; use `unseen`")
+        slopes = self.draws["gamma"]
+        structure = self.variant.structure
+        place = self.databases.index(key)
+        drawn = {}
+        for site, source, pooled in (
+            ("alpha_d", structure.intercept, "alpha"),
+            ("beta_d", structure.coupling, "beta"),
+        ):
+            if source in ("partial", "own"):
+                if site not in self.draws:
+                    raise ValueError(f"database={key}: this posterior holds no database effects; refit with them")
+                drawn[site] = self.draws[site][:, place]
+            else:
+                drawn[site] = self._pooled(pooled)
+        return DatabaseDraws(drawn["alpha_d"], slopes, drawn["beta_d"])
+
+    def unseen(self, seed: int = 0) -> DatabaseDraws:
+        """Draws for a database outside the fit: each draw gets fresh effects u, v ~ N(0, 1).
+
+        Args:
+            seed: Seed of the fresh effects.
+
+        Raises:
+            ValueError: If the variant is `unpooled`, which says nothing of an unseen database.
+        """
+        if self.variant is Variant.UNPOOLED:
+            raise ValueError("variant=unpooled says nothing of an unseen database; use `hierarchical`")
+        fresh = np.random.default_rng(seed).standard_normal((self.num_draws, 2))
+        intercept = self._pooled("alpha") + self.draws.get("sigma_alpha", 0.0) * fresh[:, 0]
+        coupling = self._pooled("beta") + self.draws.get("sigma_beta", 0.0) * fresh[:, 1]
+        return DatabaseDraws(intercept, self.draws["gamma"], coupling)
+
+    def _pooled(self, site: str) -> np.ndarray:
+        if site in self.draws:
+            return self.draws[site]
+        held = self.coupling if site == "beta" and self.coupling is not None else 0.0
+        return np.full(self.num_draws, held)
+
+    def to_dataset(self) -> xr.Dataset:
+        """The draws as an xarray Dataset with named coordinates and every other field as attributes."""
+        variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+            site: (_AXES.get(site, ("draws",)), np.asarray(value, dtype=np.float64))
+            for site, value in self.draws.items()
+        }
+        variables["standardisation_mean"] = (("channels",), self.standardisation.mean)
+        variables["standardisation_scale"] = (("channels",), self.standardisation.scale)
+        if self.fingerprints:
+            variables["fingerprint"] = (("hashes",), np.concatenate(self.fingerprints).astype(np.uint64))
+            sizes = np.array([len(item) for item in self.fingerprints], dtype=np.int64)
+            variables["fingerprint_size"] = (("databases",), sizes)
+        return xr.Dataset(
+            variables,
+            coords={
+                "channels": list(self.channels),
+                "databases": ["/".join(key) for key in self.databases],
+            },
+            attrs={
+                "format": FORMAT,
+                "variant": self.variant.value,
+                "method": self.method,
+                "support": self.support.value,
+                "coupling": np.nan if self.coupling is None else self.coupling,
+                "own_scale": self.own_scale,
+                "checks": json.dumps(dict(self.checks), sort_keys=True),
+                "info": json.dumps(dict(self.info), sort_keys=True),
+                "provenance": json.dumps(dict(self.provenance), sort_keys=True),
+            },
+        )
+
+    @classmethod
+    def from_dataset(cls, data: xr.Dataset, source: str = "dataset") -> "Posterior":
+        """The posterior that `to_dataset` wrote.
+
+        Raises:
+            ValueError: If the layout is another version's or a field is missing.
+        """
+        if data.attrs.get("format") != FORMAT:
+            raise ValueError(
+                f"posterior {source}: layout version {data.attrs.get('format')}, this package reads {FORMAT}; refit it"
+            )
+        try:
+            channels = tuple(str(name) for name in data["channels"].values)
+            keys = tuple(_key(str(name)) for name in data["databases"].values)
+            sites = [name for name in data.data_vars if "draws" in data[name].dims]
+            prints: tuple[np.ndarray, ...] = ()
+            if "fingerprint" in data:
+                cuts = np.cumsum(data["fingerprint_size"].values)[:-1]
+                prints = tuple(np.split(data["fingerprint"].values.astype(np.uint64), cuts))
+            coupling = float(data.attrs["coupling"])
+            return cls(
+                Variant(data.attrs["variant"]),
+                str(data.attrs["method"]),
+                Support(data.attrs["support"]),
+                Standardisation(channels, data["standardisation_mean"].values, data["standardisation_scale"].values),
+                {str(name): data[name].values for name in sites},
+                keys,
+                None if np.isnan(coupling) else coupling,
+                float(data.attrs["own_scale"]),
+                json.loads(data.attrs["checks"]),
+                json.loads(data.attrs["info"]),
+                json.loads(data.attrs["provenance"]),
+                prints,
+            )
+        except KeyError as error:
+            raise ValueError(f"posterior {source}: {error} is missing; refit it") from error
+
+    def to_arviz(self):
+        """The draws as ArviZ InferenceData with one chain and coordinates channels and databases."""
+        import arviz as az
+
+        posterior = {site: np.asarray(value)[None] for site, value in self.draws.items()}
+        dims = {site: list(axes[1:]) for site, axes in _AXES.items() if site in posterior}
+        coords = {"channels": list(self.channels), "databases": ["/".join(key) for key in self.databases]}
+        return az.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+
+def _key(name: str) -> tuple[str, str]:
+    dataset, _, db_id = name.partition("/")
+    return dataset, db_id
+
+
+def shipped_path(kind: str) -> Path:
+    """File of the population posteriors that the package carries.
+
+    Args:
+        kind: "lexical" (needs nothing but the package) or "embedding" (the extra `embeddings`).
+
+    Raises:
+        ValueError: If the package carries none of that kind.
+    """
+    path = Path(str(resources.files("bayeslink") / "posteriors" / f"{kind}.nc"))
+    if not path.is_file():
+        raise ValueError(f"kind={kind!r}: the package carries no such posterior; use lexical or embedding")
+    return path
+
+
+def save_posteriors(path: Path | str, posteriors: Sequence[Posterior]) -> None:
+    """Write posteriors to one NetCDF file, a group for each variant; the file appears whole or not at all.
+
+    Raises:
+        ValueError: If there is none or two have the same variant.
+    """
+    names = [item.variant.value for item in posteriors]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"posteriors of variants {names}: one file holds one or more different variants")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    os.close(handle)
+    os.chmod(temporary, 0o644)
+    try:
+        for index, item in enumerate(posteriors):
+            data = item.to_dataset()
+            encoding = {name: {"zlib": True, "complevel": 6} for name in data.data_vars}
+            data.to_netcdf(
+                temporary,
+                mode="w" if index == 0 else "a",
+                group=item.variant.value,
+                engine="h5netcdf",
+                encoding=encoding,
+            )
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def load_posteriors(path: Path | str) -> dict[Variant, Posterior]:
+    """Posteriors of every variant in a file that `save_posteriors` wrote.
+
+    Raises:
+        ValueError: If the file is missing, is not such a file, or has another layout version.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"posterior={str(path)!r} does not exist; make it with `bayeslink fit --out`")
+    try:
+        tree = xr.open_groups(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"posterior={str(path)!r} is not a posterior file; make it with `bayeslink fit`") from error
+    found: dict[Variant, Posterior] = {}
+    try:
+        for group, data in tree.items():
+            if group != "/":
+                item = Posterior.from_dataset(data.load(), str(path))
+                found[item.variant] = item
+    finally:
+        for data in tree.values():
+            data.close()
+    if not found:
+        raise ValueError(f"posterior={str(path)!r} holds no posterior; make it with `bayeslink fit`")
+    return found

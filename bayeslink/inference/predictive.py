@@ -1,0 +1,204 @@
+"""The exact distribution over subsets of tables, averaged over posterior draws (MODEL.md section 4).
+
+    p(x* | z*, D) = 1/S sum_s p(x* | z*, G*, theta_s)
+
+Each draw's distribution is exact; so is everything read off their average here, by listing the subsets
+of a schema of up to `enumeration.MAX_TABLES` tables. `factored` answers for larger schemas.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from bayeslink.evidence.channel import Evidence
+from bayeslink.inference import enumeration
+from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.posterior import DatabaseDraws
+from bayeslink.model.autologistic import Support, unary_log_odds
+
+__all__ = ["SubgraphDistribution", "predict"]
+
+_STATES_AT_ONCE = 2**22
+"""Largest number of (question, subset) pairs held in memory at once."""
+
+
+@dataclass(frozen=True)
+class SubgraphDistribution:
+    """Posterior predictive distribution over subsets of one database's tables, for each question.
+
+    Attributes:
+        probabilities: p(x) of every subset, in the order of `enumeration.states`; averaged over draws.
+        prob_empty: P(no table) of the all-subsets form, whatever the support; the off-topic signal.
+        edges: Node positions of each edge.
+        support: All subsets, or the non-empty ones.
+        exact: True: no approximation given the draws.
+    """
+
+    probabilities: Float[np.ndarray, "questions states"]
+    prob_empty: Float[np.ndarray, " questions"]
+    edges: Int[np.ndarray, "edges 2"]
+    support: Support = Support.ALL
+    exact: bool = True
+
+    @property
+    def num_tables(self) -> int:
+        """Number of tables n."""
+        return int(self.probabilities.shape[1]).bit_length() - 1
+
+    @cached_property
+    def states(self) -> Float[np.ndarray, "states tables"]:
+        """All subsets; row k holds the binary digits of k."""
+        return enumeration.states(self.num_tables)
+
+    @cached_property
+    def marginals(self) -> Float[np.ndarray, "questions tables"]:
+        """Probability that each table is needed."""
+        return np.clip(self.probabilities @ self.states, 0.0, 1.0)
+
+    @cached_property
+    def expected_size(self) -> Float[np.ndarray, " questions"]:
+        """E[N], the expected number of needed tables."""
+        return self.marginals.sum(axis=1)
+
+    @cached_property
+    def pair_marginals(self) -> Float[np.ndarray, "questions edges"]:
+        """Probability that both tables of each edge are needed."""
+        both = self.states[:, self.edges[:, 0]] * self.states[:, self.edges[:, 1]]
+        return self.probabilities @ both
+
+    @cached_property
+    def entropy(self) -> Float[np.ndarray, " questions"]:
+        """Entropy of the joint distribution over subsets, nats."""
+        p = self.probabilities
+        return -np.sum(np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0), axis=1)
+
+    @cached_property
+    def size_distribution(self) -> Float[np.ndarray, "questions sizes"]:
+        """P(N = 0), ..., P(N = n)."""
+        sizes = self.states.sum(axis=1).astype(int)
+        return np.stack([np.bincount(sizes, weights=row, minlength=self.num_tables + 1) for row in self.probabilities])
+
+    @cached_property
+    def mode(self) -> Bool[np.ndarray, "questions tables"]:
+        """The most probable subset."""
+        return self.states[self.probabilities.argmax(axis=1)] > 0
+
+    @cached_property
+    def mode_probability(self) -> Float[np.ndarray, " questions"]:
+        """Probability of the most probable subset."""
+        return self.probabilities.max(axis=1)
+
+    def probability_of(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
+        """Probability of one subset for each question."""
+        return np.take_along_axis(self.probabilities, _code(selection)[:, None], axis=1)[:, 0]
+
+    def top(
+        self, k: int
+    ) -> tuple[Bool[np.ndarray, "questions subsets tables"], Float[np.ndarray, "questions subsets"]]:
+        """The k most probable subsets and their probabilities, most probable first."""
+        k = min(k, self.probabilities.shape[1])
+        best = np.argsort(-self.probabilities, axis=1, kind="stable")[:, :k]
+        return self.states[best] > 0, np.take_along_axis(self.probabilities, best, axis=1)
+
+    @cached_property
+    def covered(self) -> Float[np.ndarray, "questions states"]:
+        """P(gold inside S) for every S: sums of p(x) over the subsets x of S, by n halving passes."""
+        sums = self.probabilities.copy()
+        for table in range(self.num_tables):
+            cube = sums.reshape(len(sums), -1, 2, 2**table)
+            cube[:, :, 1] += cube[:, :, 0]
+        return np.clip(sums, 0.0, 1.0)
+
+    def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
+        """P(gold inside S) for one S for each question."""
+        return np.take_along_axis(self.covered, _code(selection)[:, None], axis=1)[:, 0]
+
+    @cached_property
+    def connected_probability(self) -> Float[np.ndarray, " questions"]:
+        """Probability that the selection is non-empty and connected in the graph."""
+        return self.probabilities @ _connected(self.states, self.edges)
+
+
+def _code(selection: Bool[np.ndarray, "questions tables"]) -> Int[np.ndarray, " questions"]:
+    return selection.astype(np.int64) @ (1 << np.arange(selection.shape[1]))
+
+
+def _connected(states: Float[np.ndarray, "states tables"], edges: Int[np.ndarray, "edges 2"]) -> np.ndarray:
+    """1.0 for each subset whose tables hang together: spread from its lowest table, compare."""
+    inside = states > 0
+    reached = np.zeros_like(inside)
+    some = inside.any(axis=1)
+    reached[some, inside[some].argmax(axis=1)] = True
+    for _ in range(states.shape[1]):
+        for first, second in edges:
+            both = inside[:, first] & inside[:, second]
+            touched = both & (reached[:, first] | reached[:, second])
+            reached[touched, first] = True
+            reached[touched, second] = True
+    return (some & (reached == inside).all(axis=1)).astype(np.float64)
+
+
+def predict(
+    evidence: Evidence, draws: DatabaseDraws, support: Support = Support.ALL
+) -> tuple[SubgraphDistribution | FactoredDistribution, Float[np.ndarray, " questions"] | None]:
+    """The predictive distribution of each question, and the log score of its gold where there is gold.
+
+    The log score, log of the mean over draws of p(gold), is computed in logs apart from the table of
+    probabilities, so that a very improbable gold subset keeps a finite score.
+
+    Args:
+        evidence: Standardised evidence of one database.
+        draws: Draws of its parameters, from `Posterior.seen` or `Posterior.unseen`.
+        support: The posterior's support.
+
+    Returns:
+        The distribution, listed subset by subset up to `enumeration.MAX_TABLES` tables and by elimination
+        beyond, and the log scores.
+
+    Raises:
+        ValueError: If a large schema's graph is too densely joined for elimination.
+    """
+    if evidence.num_tables > enumeration.MAX_TABLES:
+        factored = FactoredDistribution(evidence.values, evidence.edges, draws, support)
+        if evidence.gold is None:
+            return factored, None
+        found = factored.log_probability_of(list(evidence.gold[:, None]))
+        return factored, np.array([float(scores[0]) for scores in found])
+    plan = enumeration.plan(evidence.edges, evidence.num_tables)
+    size = max(1, _STATES_AT_ONCE // len(plan.states))
+    probabilities, empties, scores = [], [], []
+    for start in range(0, evidence.num_questions, size):
+        chosen = slice(start, start + size)
+        gold = None if evidence.gold is None else jnp.asarray(_code(evidence.gold[chosen]))
+        values = jnp.asarray(evidence.values[chosen])
+        result = _average(values, plan, jax.tree.map(jnp.asarray, draws), gold, support)
+        probabilities.append(np.asarray(result[0]))
+        empties.append(np.asarray(result[1]))
+        scores.append(np.asarray(result[2]))
+    distribution = SubgraphDistribution(np.concatenate(probabilities), np.concatenate(empties), evidence.edges, support)
+    return distribution, None if evidence.gold is None else np.concatenate(scores)
+
+
+@partial(jax.jit, static_argnames="support")
+def _average(
+    values: Array, plan: enumeration.StatePlan, draws: DatabaseDraws, gold: Array | None, support: Support
+) -> tuple[Array, Array, Array]:
+    def add(total: tuple[Array, Array], draw: DatabaseDraws) -> tuple[tuple[Array, Array], Array]:
+        unary = unary_log_odds(values, draw.intercept, jnp.asarray(draw.slopes))
+        log_probs = enumeration.log_probabilities(unary, plan, draw.coupling)
+        empty = jnp.exp(log_probs[:, 0])
+        if support is Support.NON_EMPTY:
+            # Not by 1 - P(empty), which loses all its digits when the empty set is almost sure.
+            log_probs = jax.nn.log_softmax(log_probs.at[:, 0].set(-jnp.inf), axis=-1)
+        score = jnp.zeros(len(values)) if gold is None else jnp.take_along_axis(log_probs, gold[:, None], 1)[:, 0]
+        return (total[0] + jnp.exp(log_probs), total[1] + empty), score
+
+    num_draws = draws.intercept.shape[0]
+    start = (jnp.zeros((values.shape[0], plan.states.shape[0])), jnp.zeros(values.shape[0]))
+    (sums, empties), scores = jax.lax.scan(add, start, draws)
+    log_mean = jax.nn.logsumexp(scores, axis=0) - jnp.log(num_draws)
+    return sums / num_draws, empties / num_draws, log_mean

@@ -1,0 +1,1 @@
+"""How a selection arises: a density on subsets of a graph's nodes, up to its normaliser."""

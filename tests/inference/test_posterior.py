@@ -1,0 +1,227 @@
+"""Posteriors: seen and unseen databases, and files that are whole or refused."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from bayeslink.evidence.channel import Standardisation
+from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
+from bayeslink.model.autologistic import Support
+from bayeslink.model.hierarchy import Variant, population_sites
+
+KEYS = (("spider", "ships"), ("bird", "a/b"), ("bird", "ports"))
+
+
+def posterior(variant: Variant = Variant.HIERARCHICAL, num_draws: int = 6, **changes) -> Posterior:
+    rng = np.random.default_rng(0)
+    draws = {
+        site: rng.normal(size=(num_draws, 2)) if site == "gamma" else np.exp(rng.normal(size=num_draws))
+        for site in population_sites(variant)
+    }
+    structure = variant.structure
+    if structure.intercept in ("partial", "own"):
+        draws["alpha_d"] = rng.normal(size=(num_draws, 3))
+    if structure.coupling in ("partial", "own"):
+        draws["beta_d"] = rng.normal(size=(num_draws, 3))
+    fields = {
+        "coupling": 0.6 if variant is Variant.FIXED else None,
+        "own_scale": 4.0,
+        "checks": {"converged": True},
+        "info": {"num_questions": 24, "log_marginal": -12.5},
+        "provenance": {"commit": "abc"},
+        "fingerprints": (
+            np.array([1, 2**63 + 1], dtype=np.uint64),
+            np.array([], dtype=np.uint64),
+            np.array([7], np.uint64),
+        ),
+    } | changes
+    standardisation = Standardisation(("tokens", "bm25"), np.array([0.1, -2.0]), np.array([1.5, 1.0]))
+    return Posterior(variant, "laplace", Support.NON_EMPTY, standardisation, draws, KEYS, **fields)
+
+
+def assert_same(found: Posterior, expected: Posterior) -> None:
+    for name in ("variant", "method", "support", "databases", "coupling", "own_scale", "checks", "info", "provenance"):
+        assert getattr(found, name) == getattr(expected, name), name
+    assert found.channels == expected.channels
+    np.testing.assert_array_equal(found.standardisation.mean, expected.standardisation.mean)
+    np.testing.assert_array_equal(found.standardisation.scale, expected.standardisation.scale)
+    assert set(found.draws) == set(expected.draws)
+    for site, value in expected.draws.items():
+        np.testing.assert_array_equal(found.draws[site], value)
+    assert len(found.fingerprints) == len(expected.fingerprints)
+    for one, other in zip(found.fingerprints, expected.fingerprints, strict=True):
+        assert one.dtype == other.dtype == np.uint64
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_seen_database_has_its_own_draws(variant: Variant):
+    item = posterior(variant)
+    draws = item.seen(("bird", "a/b"))
+    structure = variant.structure
+    own = structure.intercept in ("partial", "own")
+    np.testing.assert_array_equal(draws.intercept, item.draws["alpha_d"][:, 1] if own else item.draws["alpha"])
+    expected = {"zero": 0.0, "given": 0.6, "pooled": item.draws.get("beta")}
+    if structure.coupling in ("partial", "own"):
+        np.testing.assert_array_equal(draws.coupling, item.draws["beta_d"][:, 1])
+    else:
+        np.testing.assert_array_equal(draws.coupling, np.broadcast_to(expected[structure.coupling], 6))
+    np.testing.assert_array_equal(draws.slopes, item.draws["gamma"])
+
+
+def test_unseen_database_gets_fresh_effects():
+    """Never a plug-in at zero: the mean over many draws of (alpha_d - alpha) / sigma is 0, its sd 1."""
+    item = posterior(num_draws=4000)
+    draws = item.unseen(seed=1)
+    u = (draws.intercept - item.draws["alpha"]) / item.draws["sigma_alpha"]
+    v = (draws.coupling - item.draws["beta"]) / item.draws["sigma_beta"]
+    for effects in (u, v):
+        assert abs(effects.mean()) < 4 / np.sqrt(4000)
+        assert abs(effects.std() - 1) < 4 / np.sqrt(2 * 4000)
+    assert abs(np.corrcoef(u, v)[0, 1]) < 4 / np.sqrt(4000)
+    np.testing.assert_array_equal(draws.intercept, item.unseen(seed=1).intercept)
+    assert (draws.intercept != item.unseen(seed=2).intercept).all()
+
+
+@pytest.mark.parametrize(
+    ("variant", "coupling"), [(Variant.INDEPENDENT, 0.0), (Variant.FIXED, 0.6), (Variant.POOLED, None)]
+)
+def test_unseen_without_effects_is_the_population(variant: Variant, coupling: float | None):
+    item = posterior(variant)
+    draws = item.unseen()
+    np.testing.assert_array_equal(draws.intercept, item.draws["alpha"])
+    np.testing.assert_array_equal(draws.coupling, item.draws["beta"] if coupling is None else np.full(6, coupling))
+
+
+def test_seen_and_unseen_refusals():
+    with pytest.raises(
+        ValueError, match=r"database=\('bird', 'cars'\) was not in the fit of this posterior; use `unseen`"
+    ):
+        posterior().seen(("bird", "cars"))
+    item = posterior()
+    bare = replace(item, draws={site: item.draws[site] for site in population_sites(Variant.HIERARCHICAL)})
+    with pytest.raises(ValueError, match=r"holds no database effects; refit with them"):
+        bare.seen(KEYS[0])
+    bare.unseen()
+    with pytest.raises(ValueError, match=r"variant=unpooled says nothing of an unseen database; use `hierarchical`"):
+        posterior(Variant.UNPOOLED).unseen()
+
+
+def test_netcdf_round_trip_of_every_variant(tmp_path: Path):
+    path = tmp_path / "new" / "posteriors.nc"
+    items = [posterior(variant) for variant in Variant]
+    save_posteriors(path, items)
+    loaded = load_posteriors(path)
+    assert set(loaded) == set(Variant)
+    for item in items:
+        assert_same(loaded[item.variant], item)
+    assert [entry.name for entry in path.parent.iterdir()] == ["posteriors.nc"]
+
+
+def test_round_trip_without_fingerprints(tmp_path: Path):
+    save_posteriors(tmp_path / "a.nc", [posterior(fingerprints=())])
+    assert_same(load_posteriors(tmp_path / "a.nc")[Variant.HIERARCHICAL], posterior(fingerprints=()))
+
+
+def test_file_is_hdf5_and_holds_no_pickle(tmp_path: Path):
+    path = tmp_path / "a.nc"
+    save_posteriors(path, [posterior()])
+    assert path.read_bytes()[:8] == b"\x89HDF\r\n\x1a\n"
+    for data in xr.open_groups(path, engine="h5netcdf").values():
+        assert all(variable.dtype.kind in "fiuUTO" for variable in data.variables.values())
+        for variable in data.variables.values():
+            if variable.dtype.kind == "O":
+                assert all(isinstance(entry, str) for entry in variable.values.tolist())
+        assert all(isinstance(value, str | int | float | np.number) for value in data.attrs.values())
+        data.close()
+
+
+def test_a_missing_file_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match=r"posterior='.*none.nc' does not exist; make it with `bayeslink fit --out`"):
+        load_posteriors(tmp_path / "none.nc")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_file_is_refused(tmp_path: Path, share: float):
+    path = tmp_path / "a.nc"
+    save_posteriors(path, [posterior(), posterior(Variant.INDEPENDENT)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match=r"posterior='.*a.nc' is not a posterior file; make it with `bayeslink fit`"):
+        load_posteriors(path)
+
+
+def test_another_file_is_refused(tmp_path: Path):
+    path = tmp_path / "a.nc"
+    path.write_text("not a posterior")
+    with pytest.raises(ValueError, match=r"is not a posterior file"):
+        load_posteriors(path)
+    xr.Dataset({"other": ("x", np.zeros(2))}).to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"holds no posterior; make it with `bayeslink fit`"):
+        load_posteriors(path)
+
+
+def test_another_version_and_missing_fields_are_refused(tmp_path: Path):
+    path = tmp_path / "a.nc"
+    data = posterior().to_dataset()
+    data.assign_attrs(format=99).to_netcdf(path, engine="h5netcdf", group="hierarchical")
+    with pytest.raises(ValueError, match=r"layout version 99, this package reads 1; refit it"):
+        load_posteriors(path)
+    for lacking in (data.drop_vars("standardisation_mean"), data.drop_attrs()):
+        path.unlink()
+        lacking.to_netcdf(path, engine="h5netcdf", group="hierarchical")
+        with pytest.raises(ValueError, match=r"a.nc: (.*is missing|layout version None.*); refit it"):
+            load_posteriors(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch):
+    path = tmp_path / "a.nc"
+    save_posteriors(path, [posterior()])
+    before = path.read_bytes()
+    written = xr.Dataset.to_netcdf
+    calls = []
+
+    def full_disk(self, *arguments, **keywords):
+        calls.append(keywords["group"])
+        if len(calls) == 2:
+            raise OSError("no space left")
+        return written(self, *arguments, **keywords)
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        save_posteriors(path, [posterior(Variant.POOLED), posterior(Variant.INDEPENDENT)])
+    assert calls == ["pooled", "independent"]
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_one_file_holds_different_variants(tmp_path: Path):
+    with pytest.raises(ValueError, match=r"one file holds one or more different variants"):
+        save_posteriors(tmp_path / "a.nc", [])
+    with pytest.raises(ValueError, match=r"one file holds one or more different variants"):
+        save_posteriors(tmp_path / "a.nc", [posterior(), posterior()])
+    assert not list(tmp_path.iterdir())
+
+
+def test_arviz_coordinates():
+    with warnings.catch_warnings():
+        # Until pyproject says so: arviz announces its own rewrite at import.
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r"\s*ArviZ is undergoing")
+        data = posterior().to_arviz().posterior
+    assert dict(data.sizes) == {"chain": 1, "draw": 6, "channels": 2, "databases": 3}
+    assert data["channels"].values.tolist() == ["tokens", "bm25"]
+    assert data["databases"].values.tolist() == ["spider/ships", "bird/a/b", "bird/ports"]
+    assert data["gamma"].dims == ("chain", "draw", "channels")
+    assert data["alpha_d"].dims == ("chain", "draw", "databases")
+    np.testing.assert_array_equal(data["beta_d"].values[0], posterior().draws["beta_d"])
+
+
+def test_an_unknown_shipped_posterior_is_refused():
+    with pytest.raises(
+        ValueError, match=r"kind='other': the package carries no such posterior; use lexical or embedding"
+    ):
+        shipped_path("other")
