@@ -1,0 +1,1 @@
+"""Which tables to return: rules that turn a distribution over subsets into a selection."""

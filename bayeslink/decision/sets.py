@@ -1,0 +1,120 @@
+"""Sets with a probability attached: the smallest cover, credible collections of subsets, abstention.
+
+cover at level 1-eps:        the smallest S with P(gold inside S) >= 1-eps; ties by the larger probability
+collection at level 1-eps:   the fewest subsets whose probabilities sum to 1-eps (highest mass first)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from bayeslink.decision.selection import Selection
+from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.predictive import SubgraphDistribution
+
+__all__ = ["Abstention", "abstention", "credible_collection", "smallest_cover"]
+
+Distribution = SubgraphDistribution | FactoredDistribution
+
+OFF_TOPIC = 0.5
+"""P(no table) above which a question is taken to concern none of the tables."""
+
+
+class Abstention(NamedTuple):
+    """Whether to ask instead of answering, with the reason for each question (empty where it answers)."""
+
+    abstained: Bool[np.ndarray, " questions"]
+    reasons: tuple[str, ...]
+
+
+def smallest_cover(distribution: Distribution, level: float) -> Selection:
+    """The smallest set that holds every needed table with probability at least `level`.
+
+    Exact over all sets of tables where these are listed; on a larger schema the smallest set among the
+    prefixes of the marginal order, whose covering probabilities are exact. Rounding is forgiven up to
+    1e-12, so that the whole schema, which covers with probability 1, always qualifies.
+
+    Args:
+        distribution: Posterior predictive.
+        level: 1 - eps, in (0, 1].
+
+    Raises:
+        ValueError: If `level` is outside (0, 1].
+    """
+    if not 0 < level <= 1:
+        raise ValueError(f"level={level}: a probability above 0 and at most 1 is needed")
+    if isinstance(distribution, FactoredDistribution):
+        return _shortest_prefix(distribution, level)
+    sizes = distribution.states.sum(axis=1)
+    # Fewest tables first, then the larger covering probability: probabilities add less than one table.
+    cost = np.where(distribution.covered >= level - 1e-12, sizes[None, :] - distribution.covered / 2, np.inf)
+    chosen = distribution.states[cost.argmin(axis=1)] > 0
+    nothing = np.zeros(len(chosen), dtype=bool)
+    return Selection(chosen, nothing, f"cover {level:g}", distribution.cover_probability(chosen))
+
+
+def _shortest_prefix(distribution: FactoredDistribution, level: float) -> Selection:
+    """Bisection on the prefix length: a longer prefix covers with a larger probability."""
+    order = np.argsort(-distribution.marginals, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    too_short = np.full(len(order), -1)
+    enough = np.full(len(order), distribution.num_tables)
+    while (enough - too_short > 1).any():
+        middle = np.where(enough - too_short > 1, (too_short + enough) // 2, enough)
+        holds = distribution.cover_probability(rank < middle[:, None]) >= level - 1e-12
+        enough, too_short = np.where(holds, middle, enough), np.where(holds, too_short, middle)
+    chosen = rank < enough[:, None]
+    nothing = np.zeros(len(chosen), dtype=bool)
+    return Selection(chosen, nothing, f"cover {level:g}", distribution.cover_probability(chosen))
+
+
+def credible_collection(
+    distribution: Distribution, level: float
+) -> tuple[Int[np.ndarray, " questions"], Bool[np.ndarray, "questions states"]]:
+    """Number of subsets in the highest-mass collection at `level`, and which subsets it holds.
+
+    Raises:
+        ValueError: If `level` is outside (0, 1].
+    """
+    if not 0 < level <= 1:
+        raise ValueError(f"level={level}: a probability above 0 and at most 1 is needed")
+    if isinstance(distribution, FactoredDistribution):
+        raise ValueError(
+            f"distribution over {distribution.num_tables} tables: its subsets are not listed; "
+            "use top(k) and unexplored_mass for the most probable ones"
+        )
+    order = np.argsort(-distribution.probabilities, axis=1, kind="stable")
+    mass: Float[np.ndarray, "questions states"] = np.cumsum(
+        np.take_along_axis(distribution.probabilities, order, axis=1), axis=1
+    )
+    count = np.minimum((mass < level - 1e-12).sum(axis=1) + 1, mass.shape[1])
+    rank = np.argsort(order, axis=1, kind="stable")
+    return count, rank < count[:, None]
+
+
+def abstention(distribution: Distribution, max_risk: float | None = None) -> Abstention:
+    """Where to ask rather than answer.
+
+    A question is off topic when P(no table), all-subsets form, exceeds 1/2. With `max_risk` it is also
+    too uncertain when the most probable subset is wrong with a larger probability than that.
+
+    Args:
+        distribution: Posterior predictive.
+        max_risk: Largest accepted probability that the joint mode is not the needed set; None accepts any.
+
+    Raises:
+        ValueError: If `max_risk` is outside [0, 1].
+    """
+    if max_risk is not None and not 0 <= max_risk <= 1:
+        raise ValueError(f"max_risk={max_risk}: a probability between 0 and 1 is needed")
+    risk = 1 - distribution.mode_probability
+    reasons = []
+    for empty, wrong in zip(distribution.prob_empty, risk, strict=True):
+        if empty > OFF_TOPIC:
+            reasons.append(f"no table seems to be concerned (probability {empty:.2f})")
+        elif max_risk is not None and wrong > max_risk:
+            reasons.append(f"the most probable set is wrong with probability {wrong:.2f} > {max_risk:g}")
+        else:
+            reasons.append("")
+    return Abstention(np.array([bool(reason) for reason in reasons], dtype=bool), tuple(reasons))

@@ -1,0 +1,1 @@
+"""How good a selection was: recovery, ranking, calibration, coverage, and paired comparisons."""

@@ -1,0 +1,109 @@
+"""Questions to fit or to score: the stored numeric arrays, or a corpus folder."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from bayeslink.evidence.benchmark import corpus_evidence
+from bayeslink.evidence.channel import Channel, Evidence, cache_home
+from bayeslink.evidence.store import SETS, evidence_home, load_evidence, load_fingerprints, load_twins
+from bayeslink.schema.corpus import Corpus
+from bayeslink.schema.split import find_twins, hashed_fingerprint
+
+__all__ = ["Questions", "corpus_questions", "stored_questions", "stored_set"]
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions to fit or to score, with what must be known about where they come from.
+
+    Attributes:
+        name: Name of the set.
+        evidences: Raw evidence with gold, one per database.
+        num_unresolved: Questions left out because their gold SQL does not resolve.
+        twins: Twins of each database among the set.
+        fingerprints: Hashed fingerprint of each database.
+        files: Files that were read, for provenance.
+    """
+
+    name: str
+    evidences: tuple[Evidence, ...]
+    num_unresolved: int
+    twins: Mapping[Key, Sequence[Key]]
+    fingerprints: Mapping[Key, np.ndarray]
+    files: tuple[Path, ...] = ()
+
+    def without(self, keys: Iterable[Key]) -> "Questions":
+        """The same set without these databases."""
+        barred = set(keys)
+        return replace(self, evidences=tuple(item for item in self.evidences if item.key not in barred))
+
+
+def stored_set(data: str, split: str | None, with_evidence: bool) -> str:
+    """Name of a stored set from a data set's folder name and a split.
+
+    Args:
+        data: "spider", "bird", "bird-train", or the name of a stored set itself.
+        split: "train" or "dev" for spider, dev by default; elsewhere there is one split, and it may be left out.
+        with_evidence: The set whose text is the question with its evidence sentence.
+
+    Raises:
+        ValueError: If there is no such set.
+    """
+    bare = data.removesuffix("-evidence")
+    base = f"{bare}-{split or 'dev'}" if bare in ("spider", "bird") else bare
+    name = f"{base}-evidence" if with_evidence or bare != data else base
+    if name not in SETS or split not in (None, base.rpartition("-")[2]) or (bare, split) == ("bird", "train"):
+        raise ValueError(
+            f"data={data!r}, split={split!r}, with_evidence={with_evidence}: no such stored set; "
+            f"there are {', '.join(SETS)}"
+        )
+    return name
+
+
+def stored_questions(names: Sequence[str], channels: Sequence[str]) -> Questions:
+    """The stored sets of these names as one set of questions.
+
+    Raises:
+        ValueError: If a set is not there, lacks a channel, or two sets share a database.
+    """
+    evidences = [item for name in names for item in load_evidence(name, channels)]
+    keys = [item.key for item in evidences]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"data={list(names)}: two sets share a database; name each database once")
+    home = evidence_home()
+    manifest = json.loads((home / "manifest.json").read_text())
+    unresolved = sum(int(manifest["sets"][name]["n_unresolved"]) for name in names)
+    files = tuple(home / f"{name}.npz" for name in names)
+    prints = load_fingerprints()
+    return Questions("+".join(names), tuple(evidences), unresolved, load_twins(), prints, files)
+
+
+def corpus_questions(
+    corpus: Corpus,
+    channels: Sequence[Channel],
+    with_evidence: bool,
+    progress: bool = False,
+    files: Sequence[Path] = (),
+) -> Questions:
+    """A corpus in the line format as a set of questions; scores are kept in the cache.
+
+    Args:
+        corpus: The questions and schemas.
+        channels: The sources of evidence.
+        with_evidence: Score the question with its evidence sentence.
+        progress: Show a progress bar on stderr.
+        files: Files that hold the corpus, for provenance.
+    """
+    evidences, resolution = corpus_evidence(
+        corpus, channels, with_evidence=with_evidence, cache=cache_home(), progress=progress
+    )
+    graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
+    prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
+    unresolved = len(resolution.failures)
+    return Questions(corpus.name, tuple(evidences), unresolved, find_twins(graphs), prints, tuple(files))

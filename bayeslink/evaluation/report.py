@@ -1,0 +1,242 @@
+"""Evaluation tables: one row per variant under a scheme, with counts, by the names of the result contract.
+
+Nothing is left out in silence: unresolved questions and databases left out as twins are counted.
+Intervals resample databases, then gold queries (`comparison`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from tqdm import tqdm
+
+from bayeslink.evaluation.comparison import Interval, clustered_bootstrap, paired_difference
+from bayeslink.evaluation.questions import Questions
+from bayeslink.evaluation.schemes import (
+    TABLE_VARIANTS,
+    FitSettings,
+    in_sample,
+    leave_one_database_out,
+    transfer,
+)
+from bayeslink.evaluation.scores import Predicted, score
+from bayeslink.evidence.channel import Standardisation
+from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.inference.fit import fit_packed
+from bayeslink.inference.packing import pack
+from bayeslink.inference.posterior import Posterior
+from bayeslink.model.hierarchy import Variant
+from bayeslink.provenance import provenance
+from bayeslink.schema.split import twins_of
+
+__all__ = ["NUM_RESAMPLES", "SCHEMES", "evaluate", "fit_posteriors"]
+
+SCHEMES = ("in-sample", "leave-one-database-out", "transfer")
+
+NUM_RESAMPLES = 2000
+"""Bootstrap resamples behind an interval of the table."""
+
+COMPARATORS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.POOLED_COUPLING)
+"""What `hierarchical` is compared with: without coupling, and with one coupling for all databases."""
+
+Key = tuple[str, str]
+
+
+def evaluate(
+    questions: Questions,
+    scheme: str,
+    posteriors: Mapping[Variant, Posterior] | None = None,
+    variants: Sequence[Variant] | None = None,
+    settings: FitSettings = FitSettings(),
+    keep_twins: bool = False,
+    progress: bool = False,
+) -> dict:
+    """The evaluation document of the result contract.
+
+    Args:
+        questions: What is scored (and, but for transfer, fitted).
+        scheme: One of `SCHEMES`.
+        posteriors: For transfer: the posteriors, by variant.
+        variants: The rows; by default those of the table, for transfer as far as there is a posterior.
+        settings: Settings of the fits; for transfer only the seed is used.
+        keep_twins: Leave twins in, for comparison.
+        progress: Show a progress bar on stderr.
+
+    Raises:
+        ValueError: If the scheme or a variant cannot be had, or nothing is left to score.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme={scheme!r}: use one of {', '.join(SCHEMES)}")
+    if not questions.evidences:
+        raise ValueError(f"{questions.name}: no question has resolved gold SQL, so there is nothing to score")
+    given = dict(posteriors or {})
+    if scheme == "transfer" and not given:
+        raise ValueError("scheme='transfer': give posteriors; nothing is fitted under transfer")
+    rows_wanted = _rows_wanted(scheme, given, variants)
+    kept = questions
+    left_out = 0
+    if scheme == "transfer":
+        known = [] if keep_twins else _known(kept, given)
+        left_out = len(known) + max(int(item.info.get("num_twins_left_out", 0)) for item in given.values())
+        kept = kept.without(known)
+    if not kept.evidences:
+        raise ValueError(
+            f"{questions.name}: no database is left to score, all are training databases or their twins; "
+            "give other databases or --keep-twins"
+        )
+    rows: dict[Variant, list[Predicted]] = {}
+    if scheme == "in-sample":
+        work = in_sample(kept.evidences, rows_wanted, settings)
+        for variant, items in tqdm(work, total=len(rows_wanted), unit="variant", disable=not progress):
+            rows[variant] = items
+    elif scheme == "leave-one-database-out":
+        keys = {item.key for item in kept.evidences}
+        twins = {key: [t for t in kept.twins.get(key, ()) if t in keys] for key in keys}
+        twins = {key: [] for key in keys} if keep_twins else twins
+        left_out = sum(len(found) for found in twins.values())
+        fits = leave_one_database_out(kept.evidences, rows_wanted, twins, settings)
+        total = len(rows_wanted) * len(kept.evidences)
+        for variant, _, item in tqdm(fits, total=total, unit="fit", disable=not progress):
+            rows.setdefault(variant, []).append(item)
+    else:
+        work = transfer(kept.evidences, {variant: given[variant] for variant in rows_wanted}, settings.seed)
+        for variant, items in tqdm(work, total=len(rows_wanted), unit="variant", disable=not progress):
+            rows[variant] = items
+    support = given[rows_wanted[0]].support if scheme == "transfer" else settings.support
+    return {
+        "data": questions.name,
+        "scheme": scheme,
+        "n_questions": sum(item.num_questions for item in kept.evidences),
+        "n_unresolved": questions.num_unresolved,
+        "n_databases": len(kept.evidences),
+        "n_twins_left_out": left_out,
+        "channels": list(kept.evidences[0].channels),
+        "support": support.value,
+        "variants": {variant.value: _row(variant, rows, settings.seed) for variant in rows},
+    }
+
+
+def fit_posteriors(
+    questions: Questions,
+    variants: Sequence[Variant],
+    without_twins_of: Sequence[str] = (),
+    settings: FitSettings = FitSettings(),
+    effects: bool = True,
+    max_tables: int | None = None,
+    progress: bool = False,
+) -> list[Posterior]:
+    """Posteriors of several variants on one set of questions, ready to be saved.
+
+    `info` counts the databases left out: num_twins_left_out and num_too_large.
+
+    Args:
+        questions: Training questions.
+        variants: What to fit.
+        without_twins_of: Stored sets whose databases' twins (and themselves) are left out.
+        settings: Settings of the fits.
+        effects: Draw the databases' own parameters too.
+        max_tables: Leave out larger databases; None keeps all.
+        progress: Show a progress bar on stderr.
+
+    Raises:
+        ValueError: If no database is left.
+    """
+    held = {item.key for name in without_twins_of for item in load_evidence(name)}
+    barred = {twin for key in held for twin in load_twins().get(key, ())} | held
+    training = questions.without(barred)
+    left_out = len(questions.evidences) - len(training.evidences)
+    too_large = [item.key for item in training.evidences if max_tables is not None and item.num_tables > max_tables]
+    training = training.without(too_large)
+    if not training.evidences:
+        raise ValueError(f"{questions.name}: no database is left to fit on; give other data")
+    standardisation = Standardisation.fit(training.evidences)
+    batch = pack([standardisation.apply(item) for item in training.evidences])
+    keys = tuple(item.key for item in training.evidences)
+    record = provenance(questions.files) | {
+        "data": questions.name,
+        "without twins of": " ".join(without_twins_of),
+    }
+    posteriors = []
+    for variant in tqdm(variants, unit="fit", disable=not progress):
+        found, _ = fit_packed(batch, keys, standardisation, variant, effects=effects, **settings._asdict())
+        posteriors.append(
+            replace(
+                found,
+                info={
+                    **found.info,
+                    "num_twins_left_out": left_out,
+                    "num_too_large": len(too_large),
+                    "num_unresolved": questions.num_unresolved,
+                },
+                provenance=record,
+                fingerprints=tuple(questions.fingerprints[key] for key in keys),
+            )
+        )
+    return posteriors
+
+
+def _rows_wanted(
+    scheme: str, posteriors: Mapping[Variant, Posterior], variants: Sequence[Variant] | None
+) -> tuple[Variant, ...]:
+    """The variants to score; one that cannot be had is an error before anything is fitted."""
+    if scheme == "transfer":
+        wanted = tuple(variants or (variant for variant in TABLE_VARIANTS if variant in posteriors))
+        if missing := [variant.value for variant in wanted if variant not in posteriors]:
+            held = ", ".join(variant.value for variant in posteriors)
+            raise ValueError(f"variant={', '.join(missing)}: the posterior holds {held} only")
+    else:
+        wanted = tuple(variants or TABLE_VARIANTS)
+    if not wanted or (Variant.UNPOOLED in wanted and scheme != "in-sample"):
+        raise ValueError(f"variant=unpooled says nothing of an unseen database, which scheme={scheme} is about")
+    return wanted
+
+
+def _row(variant: Variant, rows: Mapping[Variant, Sequence[Predicted]], seed: int) -> dict:
+    """Scores of a variant, with clustered intervals of its shift and of its gain over the comparators."""
+    items = rows[variant]
+    databases = [item.key for item in items for _ in item.group]
+    groups = np.concatenate([item.group for item in items])
+    excess = np.concatenate([(item.marginals - item.gold).sum(axis=1) for item in items])
+    pairs = np.concatenate([np.full(len(item.gold), item.gold.shape[1], dtype=np.float64) for item in items])
+    shift = clustered_bootstrap(
+        np.stack([excess, pairs], axis=1),
+        databases,
+        groups,
+        NUM_RESAMPLES,
+        np.random.default_rng(seed),
+        lambda drawn: drawn[:, 0].sum() / drawn[:, 1].sum(),
+    )
+    row: dict = score(items) | {"mean_shift_interval": [shift.lower, shift.upper]}
+    if variant is Variant.HIERARCHICAL:
+        row["joint_log_score_difference"] = {
+            other.value: _gain(items, rows[other], databases, groups, seed)._asdict()
+            for other in COMPARATORS
+            if other in rows
+        }
+    return row
+
+
+def _gain(
+    items: Sequence[Predicted],
+    others: Sequence[Predicted],
+    databases: Sequence[Key],
+    groups: np.ndarray,
+    seed: int,
+) -> Interval:
+    first, second = (np.concatenate([item.log_score for item in found]) for found in (items, others))
+    return paired_difference(first, second, databases, groups, NUM_RESAMPLES, np.random.default_rng(seed))
+
+
+def _known(questions: Questions, posteriors: Mapping[Variant, Posterior]) -> list[Key]:
+    """Databases that a posterior was fitted on, or twins of such ones."""
+    trained = {key for item in posteriors.values() for key in item.databases}
+    prints: dict[Key, np.ndarray] = {}
+    for item in posteriors.values():
+        prints.update(zip(item.databases, item.fingerprints, strict=False))
+    return [
+        item.key
+        for item in questions.evidences
+        if item.key in trained
+        or twins_of(questions.fingerprints[item.key], prints)
+        or any(np.array_equal(questions.fingerprints[item.key], other) for other in prints.values())
+    ]
