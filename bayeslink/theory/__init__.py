@@ -1,0 +1,1 @@
+"""The propositions, as functions that check them for given parameters (MODEL.md sections 6 and 7)."""
