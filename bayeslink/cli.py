@@ -1,0 +1,394 @@
+"""The command line: parses arguments and calls; computes nothing.
+
+Results go to stdout, progress and warnings to stderr. Exit status: 0 done; 2 refused input, with one
+sentence; 1 a fault of ours.
+"""
+
+import json
+import logging
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from bayeslink.evaluation.questions import Questions
+    from bayeslink.evaluation.schemes import FitSettings
+    from bayeslink.model.hierarchy import Variant
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Which tables of a database does a question need, and how sure is that?",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+_PICTURES = (".png", ".svg", ".pdf")
+WithEvidence = Annotated[bool, typer.Option("--with-evidence", help="Read the evidence string with the question.")]
+
+
+def main() -> None:
+    """Run the command line; refused input becomes one sentence on stderr and exit status 2."""
+    # The level is the handler's: some libraries set their own logger to a lower one.
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    logging.basicConfig(format="%(message)s", handlers=[handler])
+    try:
+        status = app(sys.argv[1:] or ["--help"], prog_name="bayeslink", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of stdout has gone; the interpreter must not flush into the void once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        sentence = _refusal(error)
+        if sentence is None:
+            raise
+        _say(f"bayeslink: {' '.join(sentence.split())}")
+        sys.exit(2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _refusal(error: Exception) -> str | None:
+    """What to tell the user of refused input; None for a fault of ours."""
+    if isinstance(error, (ValueError, FloatingPointError, OSError)):
+        return str(error)
+    # Wrong arguments: typer raises the exceptions of its own copy of click, or click's, by its version.
+    if (usage := getattr(error, "format_message", None)) is not None:
+        return usage()
+    if isinstance(error, ImportError):
+        from bayeslink.evidence.embedding import MissingExtraError
+
+        return str(error) if isinstance(error, MissingExtraError) else None
+    return None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+@app.command()
+def link(
+    url: Annotated[str, typer.Argument(help="SQLAlchemy URL, or the path of an SQLite file; opened read-only.")],
+    question: Annotated[str, typer.Argument(help="The question, in natural language.")],
+    evidence: Annotated[str | None, typer.Option(help="A hint read together with the question.")] = None,
+    posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
+    channels: Annotated[str | None, typer.Option(help="lexical or embedding; by default what is installed.")] = None,
+    cover: Annotated[float, typer.Option(help="Level of the smallest cover.")] = 0.95,
+    max_risk: Annotated[
+        float | None, typer.Option(help="Ask when the most probable set is wrong with a larger probability.")
+    ] = None,
+    schema: Annotated[list[str] | None, typer.Option(help="Database schema to read; may be repeated.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Write the schema graph (.png, .svg, .pdf).")] = None,
+    as_json: Json = False,
+) -> None:
+    """The tables that a question needs, their probabilities, and a set that holds them all."""
+    from bayeslink.linker import SchemaLinker
+
+    if picture is not None and picture.suffix not in _PICTURES:
+        raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
+    linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, schemas=schema)
+    found = linker.link(question, evidence, cover, max_risk)
+    for sentence in (*linker.graph.dropped, *linker.graph.warnings):
+        _say(f"warning: {sentence}")
+    if picture is not None:
+        found.plot(picture)
+    if as_json:
+        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        return
+    document = found.to_dict()
+    print(f"question   {found.question}")
+    print(f"database   {found.graph.name}: {found.graph.num_tables} tables, {len(found.graph.edges)} joined pairs")
+    print(f"posterior  {found.posterior}")
+    print(f"evidence   {', '.join(found.channels)}\n")
+    width = max(len(row["table"]) for row in document["tables"])
+    print(f"{'table':<{width}}  probability  independent  cover  mode  why (log-odds)")
+    for row in document["tables"]:
+        alone = "     -" if row["independent_probability"] is None else f"{row['independent_probability']:6.3f}"
+        print(
+            f"{row['table']:<{width}}  {row['probability']:11.3f}  {alone:>11}  "
+            f"{'yes' if row['in_cover'] else '':<5}  {'yes' if row['in_mode'] else '':<4}  {row['why']}"
+        )
+    chosen = document["cover"]
+    print(f"\ncover      {', '.join(chosen['tables']) or 'no table'}")
+    print(f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {cover:g})")
+    best = document["mode"]
+    print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
+    print(f"entropy    {document['entropy_nats']:.2f} nats, expected size {document['expected_size']:.2f}")
+    print(f"verdict    {'would rather ask: ' + document['reason'] if document['abstain'] else 'answers'}")
+    if picture is not None:
+        print(f"picture    {picture}")
+
+
+@app.command()
+def schema(
+    url: Annotated[str, typer.Argument(help="SQLAlchemy URL, or the path of an SQLite file; opened read-only.")],
+    only: Annotated[
+        list[str] | None, typer.Option("--schema", help="Database schema to read; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What was read of a database's catalogue: counts of tables, keys, edges and dropped keys."""
+    from bayeslink.inference.elimination import plan
+    from bayeslink.schema.database import read_database
+
+    graph = read_database(url, schemas=only)
+    document = {
+        "database": graph.name,
+        "tables": sum(not table.is_view for table in graph.tables),
+        "views": sum(table.is_view for table in graph.tables),
+        "foreign_keys": len(graph.foreign_keys),
+        "edges": len(graph.edges),
+        "dropped_keys": len(graph.dropped),
+        "frontier_width": int(plan(graph.edge_array, graph.num_tables, max_width=graph.num_tables).edge.shape[1]),
+        "warnings": [*graph.dropped, *graph.warnings],
+    }
+    if as_json:
+        print(json.dumps(document, ensure_ascii=False))
+        return
+    for name, value in document.items():
+        if name != "warnings":
+            print(f"{name.replace('_', ' '):<15} {value}")
+    for sentence in document["warnings"]:
+        print(f"warning         {sentence}")
+    for edge in graph.edges:
+        first, second = graph.table_names[edge.first], graph.table_names[edge.second]
+        print(f"edge            {first} - {second} ({len(edge.keys)} key{'s' * (len(edge.keys) > 1)}, {edge.origin})")
+
+
+@app.command()
+def fit(
+    out: Annotated[Path, typer.Option(help="Posterior file to write (NetCDF).")],
+    data: Annotated[
+        list[str] | None, typer.Option(help="spider, bird or bird-train; may be repeated (stored evidence).")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of spider: train or dev.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
+    channels: Annotated[str, typer.Option(help="lexical, embedding, or channel names by comma.")] = "embedding",
+    variant: Annotated[
+        list[str] | None, typer.Option(help="Variant to fit; may be repeated; all of the table by default.")
+    ] = None,
+    without_twins_of: Annotated[
+        list[str] | None, typer.Option(help="Stored set whose twins are left out; may be repeated.")
+    ] = None,
+    with_evidence: WithEvidence = False,
+    support: Annotated[str, typer.Option(help="all or non-empty.")] = "all",
+    coupling: Annotated[float, typer.Option(help="Coupling of the variant `fixed`.")] = 0.6,
+    draws: Annotated[int, typer.Option(help="Posterior draws.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    effects: Annotated[
+        bool, typer.Option("--effects/--no-effects", help="Draw the training databases' own parameters too.")
+    ] = True,
+    max_tables: Annotated[int | None, typer.Option(help="Leave out databases with more tables.")] = None,
+) -> None:
+    """Fit the posterior on stored benchmark evidence or on a corpus folder."""
+    from bayeslink.evaluation.report import fit_posteriors
+    from bayeslink.evaluation.schemes import TABLE_VARIANTS
+    from bayeslink.inference.posterior import save_posteriors
+
+    if out.is_dir():
+        raise ValueError(f"out={str(out)!r} is a folder; give the name of a file")
+    questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence)
+    posteriors = fit_posteriors(
+        questions,
+        _variants(variant) or TABLE_VARIANTS,
+        without_twins_of or (),
+        settings=_settings(support, coupling, draws, seed),
+        effects=effects,
+        max_tables=max_tables,
+        progress=_at_terminal(),
+    )
+    save_posteriors(out, posteriors)
+    first = posteriors[0]
+    print(
+        f"fitted     {questions.name}: {first.info['num_questions']:.0f} questions of {len(first.databases)} databases"
+    )
+    large = (
+        "" if max_tables is None else f"{first.info['num_too_large']} databases with more than {max_tables} tables, "
+    )
+    print(
+        f"left out   {first.info['num_twins_left_out']} twins of held-out databases, {large}"
+        f"{questions.num_unresolved} unresolved questions"
+    )
+    print(f"channels   {', '.join(first.channels)}; support {first.support.value}")
+    for item in posteriors:
+        means = {
+            site: item.draws[site] for site in ("alpha", "beta", "sigma_alpha", "sigma_beta") if site in item.draws
+        }
+        summary = ", ".join(f"{site} {value.mean():.3f} (sd {value.std():.3f})" for site, value in means.items())
+        print(f"{item.variant.value:<25} {summary}; {item.info['seconds']:.1f} s")
+    print(f"written    {out}")
+
+
+@app.command()
+def evaluate(
+    data: Annotated[str | None, typer.Option(help="spider, bird or bird-train (stored evidence).")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data set.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
+    scheme: Annotated[
+        str, typer.Option(help="in-sample, leave-one-database-out or transfer.")
+    ] = "leave-one-database-out",
+    posterior: Annotated[
+        Path | None, typer.Option(help="For transfer: posterior file; the shipped one by default.")
+    ] = None,
+    channels: Annotated[
+        str | None, typer.Option(help="lexical, embedding, or channel names by comma; embedding by default.")
+    ] = None,
+    variant: Annotated[list[str] | None, typer.Option(help="Row of the table; may be repeated.")] = None,
+    with_evidence: WithEvidence = False,
+    keep_twins: Annotated[bool, typer.Option("--keep-twins", help="Leave twins in, for comparison.")] = False,
+    support: Annotated[str, typer.Option(help="all or non-empty.")] = "all",
+    coupling: Annotated[float, typer.Option(help="Coupling of the variant `fixed`.")] = 0.6,
+    draws: Annotated[int, typer.Option(help="Posterior draws.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Score every variant on benchmark questions or on a corpus folder."""
+    from bayeslink.evaluation.report import SCHEMES
+    from bayeslink.evaluation.report import evaluate as evaluation
+    from bayeslink.inference.posterior import load_posteriors, shipped_path
+    from bayeslink.linker import available_kind
+
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme={scheme!r}: use one of {', '.join(SCHEMES)}")
+    if posterior is not None and scheme != "transfer":
+        raise ValueError(f"posterior={str(posterior)!r}: it goes with --scheme transfer; {scheme} fits its own")
+    if posterior is not None and channels is not None:
+        raise ValueError(f"channels={channels!r}: the posterior {posterior} has its own; leave --channels out")
+    posteriors, name = None, "fitted here"
+    wanted = channels or "embedding"
+    if scheme == "transfer":
+        kind = channels or ("embedding" if corpus is None else available_kind())
+        posteriors = load_posteriors(posterior or shipped_path(kind))
+        name = str(posterior) if posterior else f"shipped {kind} posterior"
+        wanted = ",".join(next(iter(posteriors.values())).channels)
+    questions = _questions([data] if data else None, split, corpus, wanted, with_evidence)
+    document = evaluation(
+        questions,
+        scheme,
+        posteriors,
+        _variants(variant),
+        _settings(support, coupling, draws, seed),
+        keep_twins,
+        progress=_at_terminal(),
+    )
+    document["posterior"] = name
+    if as_json:
+        print(json.dumps(document, ensure_ascii=False))
+        return
+    note = " (fitted on these very questions: descriptive only)" if scheme == "in-sample" else ""
+    print(f"data       {document['data']}, {scheme}{note}")
+    print(
+        f"n          {document['n_questions']} questions of {document['n_databases']} databases; left out: "
+        f"{document['n_unresolved']} unresolved questions, {document['n_twins_left_out']} twins"
+    )
+    print(f"posterior  {name}; channels {', '.join(document['channels'])}; support {document['support']}\n")
+    columns = ("map", "precision", "recall", "f1", "strict_recall", "exact_match", "mean_size", "ece", "brier",
+               "mean_shift", "marginal_log_score", "joint_log_score")  # fmt: skip
+    titles = (
+        "mAP",
+        "prec",
+        "recall",
+        "F1",
+        "strict",
+        "exact",
+        "size",
+        "ECE",
+        "Brier",
+        "shift",
+        "marg.ls",
+        "joint ls",
+    )
+    print(f"{'variant':<25}" + "".join(f"{title:>9}" for title in titles) + "   95% cover (size)")
+    for row, scores in document["variants"].items():
+        cells = "".join(f"{scores[column]:9.3f}" for column in columns)
+        held = scores["cover"]["0.95"]
+        print(f"{row:<25}{cells}   {held['coverage']:.3f} ({held['mean_size']:.2f})")
+    gains = document["variants"].get("hierarchical", {}).get("joint_log_score_difference", {})
+    for other, gain in gains.items():
+        print(
+            f"hierarchical over {other}: joint log score {gain['estimate']:+.4f} "
+            f"[{gain['lower']:+.4f}, {gain['upper']:+.4f}] nats per question"
+        )
+    if gains:
+        print("95 % intervals: databases, then gold queries, resampled")
+
+
+@app.command()
+def data(as_json: Json = False) -> None:
+    """The stored evidence sets and the folder of the benchmark texts."""
+    from bayeslink.evidence.store import evidence_home
+    from bayeslink.schema.corpus import data_home
+
+    manifest = json.loads((evidence_home() / "manifest.json").read_text())["sets"]
+    try:
+        home = str(data_home())
+    except ValueError as error:
+        home = f"none ({error})"
+    if as_json:
+        print(json.dumps({"sets": manifest, "data_home": home}))
+        return
+    print(f"{'set':<22}{'questions':>10}{'unresolved':>12}{'databases':>11}")
+    for name, entry in manifest.items():
+        print(f"{name:<22}{entry['n_questions']:>10}{entry['n_unresolved']:>12}{entry['n_databases']:>11}")
+    print(f"texts: {home}")
+
+
+def _questions(
+    data: list[str] | None, split: str | None, corpus: Path | None, channels: str, with_evidence: bool
+) -> "Questions":
+    from bayeslink.evaluation.questions import corpus_questions, stored_questions, stored_set
+    from bayeslink.linker import KINDS, channels_named, kind_channels
+    from bayeslink.schema.corpus import read_corpus
+
+    if (data is None) == (corpus is None):
+        raise ValueError("data and corpus: give exactly one of --data and --corpus")
+    names = kind_channels(channels) if channels in KINDS else tuple(channels.split(","))
+    if corpus is not None:
+        sources = channels_named(names)
+        texts = read_corpus(corpus, split=split)
+        files = sorted(path for stem in ("questions", "schemas") for path in corpus.glob(f"{stem}.jsonl*"))
+        return corpus_questions(texts, sources, with_evidence, _at_terminal(), files)
+    sets = [
+        stored_set(name, split if name == "spider" or len(data or ()) == 1 else None, with_evidence)
+        for name in data or ()
+    ]
+    return stored_questions(sets, names)
+
+
+def _variants(names: list[str] | None) -> "tuple[Variant, ...] | None":
+    from bayeslink.model.hierarchy import Variant
+
+    return tuple(_member(Variant, "variant", name) for name in names) if names else None
+
+
+def _settings(support: str, coupling: float, draws: int, seed: int) -> "FitSettings":
+    from bayeslink.evaluation.schemes import FitSettings
+    from bayeslink.model.autologistic import Support
+
+    return FitSettings(support=_member(Support, "support", support), coupling=coupling, num_draws=draws, seed=seed)
+
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def _member(kind: type[_Member], argument: str, name: str) -> _Member:
+    try:
+        return kind(name)
+    except ValueError:
+        raise ValueError(f"{argument}={name!r}: use one of {', '.join(kind)}") from None
+
+
+def _at_terminal() -> bool:
+    """True where stderr is read by a person, who wants to see progress."""
+    return sys.stderr.isatty()
+
+
+if __name__ == "__main__":
+    main()

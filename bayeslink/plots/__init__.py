@@ -1,0 +1,1 @@
+"""Figures: a table or a distribution in, axes out."""

@@ -1,0 +1,357 @@
+"""The command line: what it prints, and that each refusal is one sentence on stderr with status 2."""
+
+import json
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bayeslink import cli
+from bayeslink.evidence import embedding
+from bayeslink.inference.posterior import load_posteriors
+from bayeslink.model.hierarchy import Variant
+from bayeslink.schema.corpus import Corpus, Question, write_corpus
+from bayeslink.schema.graph import Column, RawKey, Table, build_graph
+
+QUESTION = "Which customers bought which products?"
+SALES = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE transactions (
+    customer_id INTEGER REFERENCES customers (id), product_id INTEGER REFERENCES products (id));
+"""
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Runs the command line in this process; gives the status, stdout and stderr."""
+    monkeypatch.setenv("BAYESLINK_CACHE", str(tmp_path / "cache"))
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bayeslink", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def refused(run):
+    """Runs the command line on input that must be refused; gives the sentence."""
+
+    def refused(*arguments: object) -> str:
+        status, out, err = run(*arguments)
+        assert status == 2, out + err
+        assert out == ""
+        assert err.startswith("bayeslink: ")
+        assert err.count("\n") == 1
+        assert "Traceback" not in err
+        return err.removeprefix("bayeslink: ").strip()
+
+    return refused
+
+
+@pytest.fixture
+def sales(tmp_path) -> Path:
+    path = tmp_path / "sales.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SALES)
+    return path
+
+
+def write_toy_corpus(folder: Path, broken: bool = False) -> Path:
+    """Two small databases of our own with gold; or one whose only query does not resolve."""
+    schemas = {}
+    for db_id in ("farm", "port"):
+        tables = [
+            Table(name, tuple(map(Column, columns)))
+            for name, columns in (
+                (f"{db_id}_workers", ("worker_id", "full_name")),
+                (f"{db_id}_shifts", ("worker_id", "task_id", "day")),
+                (f"{db_id}_tasks", ("task_id", "title")),
+            )
+        ]
+        keys = [
+            RawKey(f"{db_id}_shifts", ("worker_id",), f"{db_id}_workers", ("worker_id",)),
+            RawKey(f"{db_id}_shifts", ("task_id",), f"{db_id}_tasks", ("task_id",)),
+        ]
+        schemas[db_id] = build_graph(db_id, tables, keys)
+    asked = []
+    for db_id in schemas:
+        for number, (text, tables) in enumerate(
+            (
+                ("What are the names of the workers?", ["workers"]),
+                ("Which worker did which task?", ["workers", "shifts", "tasks"]),
+                ("How many tasks are there?", ["tasks"]),
+                ("List the days of every shift", ["shifts"]),
+                ("Which tasks were done on a day?", ["shifts", "tasks"]),
+            )
+        ):
+            source = ", ".join(f"{db_id}_{table}" for table in tables)
+            query = "SELECT FROM" if broken else f"SELECT * FROM {source}"
+            asked.append(Question(f"{db_id}-{number}", db_id, text, None, query, "test"))
+    write_corpus(Corpus(folder.name, schemas, tuple(asked)), folder)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    return write_toy_corpus(tmp_path / "work")
+
+
+def test_link_prints_the_table_the_cover_and_the_posterior(run, sales):
+    status, out, err = run("link", sales, QUESTION, "--channels", "lexical")
+    assert (status, err) == (0, "")
+    assert "posterior  shipped lexical posterior, variant hierarchical" in out
+    assert "evidence   token_overlap, bm25, hashed_cosine" in out
+    assert "cover      " in out
+    assert "holds every needed table with probability" in out
+    assert "entropy" in out
+    assert "verdict    answers" in out
+    assert [line.split()[0] for line in out.splitlines()[6:9]] == ["customers", "products", "transactions"]
+
+
+def test_link_warns_of_dropped_keys_and_writes_the_picture(run, tmp_path):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE a (id INTEGER); CREATE TABLE b (z INTEGER REFERENCES gone (id));")
+    picture = tmp_path / "x.png"
+    status, out, err = run(
+        "link", path, "every row of b", "--channels", "lexical", "--picture", picture, "--max-risk", "0"
+    )
+    assert status == 0
+    assert err.startswith("warning: ")
+    assert "gone" in err
+    assert f"picture    {picture}" in out
+    assert "verdict    would rather ask: " in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_schema_prints_counts_and_edges(run, sales):
+    status, out, err = run("schema", sales)
+    assert (status, err) == (0, "")
+    assert "foreign keys    2" in out
+    assert "edge            customers - transactions (1 key, declared)" in out
+
+
+def test_data_lists_the_stored_sets(run):
+    status, out, _ = run("data")
+    assert status == 0
+    assert "bird-dev" in out
+    assert "1534" in out
+
+
+def test_fit_then_link_then_evaluate(run, sales, corpus, tmp_path):
+    posterior = tmp_path / "new" / "work.nc"
+    chosen = ["--variant", "independent", "--variant", "pooled"]
+    fitting = ["fit", "--corpus", corpus, "--channels", "lexical", "--draws", "30", "--out", posterior]
+    status, out, _ = run(*fitting, *chosen)
+    assert status == 0
+    assert "fitted     work: 10 questions of 2 databases" in out
+    assert "None" not in out
+    found = load_posteriors(posterior)
+    assert list(found) == [Variant.INDEPENDENT, Variant.POOLED]
+    assert found[Variant.POOLED].num_draws == 30
+    assert found[Variant.POOLED].databases == (("work", "farm"), ("work", "port"))
+    inputs = [name for name in found[Variant.POOLED].provenance if name.startswith("sha256")]
+    assert inputs == ["sha256 questions.jsonl.gz", "sha256 schemas.jsonl.gz"]
+
+    status, out, _ = run("link", sales, QUESTION, "--posterior", posterior, "--json")
+    assert status == 0
+    assert json.loads(out)["posterior"] == f"{posterior}, variant independent"
+
+    # Its own training databases are no test of it, unless one insists.
+    evaluating = ["evaluate", "--corpus", corpus, "--scheme", "transfer", "--posterior", posterior]
+    status, out, err = run(*evaluating)
+    assert (status, out) == (2, "")
+    assert "2 are twins of training databases" in err
+    status, out, _ = run(*evaluating, "--keep-twins")
+    assert status == 0
+    assert "pooled" in out
+    assert "hierarchical" not in out
+    status, out, err = run(*evaluating, "--variant", "hierarchical")
+    assert (status, out) == (2, "")
+    assert "the posterior holds independent, pooled only" in err
+
+
+def test_evaluate_prints_counts_a_row_per_variant_and_the_comparison(run, corpus):
+    status, out, err = run("evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical")
+    assert (status, err) == (0, "")
+    assert "n          10 questions of 2 databases" in out
+    assert "shipped lexical posterior" in out
+    for variant in ("independent", "fixed", "pooled_coupling", "hierarchical"):
+        assert f"\n{variant} " in out
+    assert "hierarchical over pooled_coupling: joint log score" in out
+
+
+def test_in_sample_is_called_descriptive(run, corpus):
+    arguments = ["--scheme", "in-sample", "--channels", "lexical", "--variant", "independent", "--draws", "10"]
+    status, out, _ = run("evaluate", "--corpus", corpus, *arguments)
+    assert status == 0
+    assert "descriptive only" in out
+    status, out, _ = run("evaluate", "--corpus", corpus, *arguments, "--support", "non-empty", "--json")
+    assert json.loads(out)["support"] == "non-empty"
+
+
+def test_help_is_shown_without_arguments(run):
+    status, out, _ = run()
+    assert status == 0
+    assert out.startswith("Usage: bayeslink")
+    assert run("link", "--help")[0] == 0
+
+
+def test_refused_databases(refused, tmp_path):
+    assert "no such file" in refused("link", tmp_path / "missing.sqlite", QUESTION)
+    (tmp_path / "text.sqlite").write_text("not a database, but long enough to be looked at " * 40)
+    assert "cannot be read" in refused("link", tmp_path / "text.sqlite", QUESTION)
+    assert "not a file" in refused("schema", f"sqlite:///{tmp_path / 'none.sqlite'}")
+    assert not (tmp_path / "none.sqlite").exists()
+    with closing(sqlite3.connect(tmp_path / "bare.sqlite")) as connection:
+        connection.execute("VACUUM")
+    assert "there are no tables" in refused("link", tmp_path / "bare.sqlite", QUESTION)
+    assert "there are no tables" in refused("schema", tmp_path / "bare.sqlite", "--json")
+    assert "dialect 'nosuch'" in refused("link", "nosuch://host/db", QUESTION)
+    assert "not a file" in refused("link", tmp_path, QUESTION)
+
+
+def test_a_database_server_without_driver_or_answer_is_refused(refused):
+    sentence = refused("link", "postgresql://user:hunter2@localhost:1/db", QUESTION)
+    installed = find_spec("psycopg") or find_spec("psycopg2")
+    assert ("cannot be read" if installed else "is not installed; pip install it") in sentence
+    assert "hunter2" not in sentence
+
+
+def test_refused_questions(refused, sales):
+    for question in ("", "  ", "which of the", "\n\n"):
+        assert "no content word" in refused("link", sales, question, "--channels", "lexical")
+
+
+def test_a_refusal_is_one_sentence_even_where_there_are_warnings(refused, tmp_path):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE b (z INTEGER REFERENCES gone (id));")
+    assert "no content word" in refused("link", path, "which?", "--channels", "lexical")
+
+
+def test_refused_options_of_link(refused, sales, tmp_path):
+    asked = ["link", sales, QUESTION, "--channels", "lexical"]
+    assert "cover=1.5" in refused(*asked, "--cover", "1.5")
+    assert "max_risk=2" in refused(*asked, "--max-risk", "2")
+    assert "ends in .png, .svg or .pdf" in refused(*asked, "--picture", tmp_path / "x.gif")
+    assert "use one of lexical, embedding" in refused("link", sales, QUESTION, "--channels", "magic")
+    assert "--cover" in refused(*asked, "--cover", "much")
+
+
+def test_refused_posteriors(refused, sales, corpus, tmp_path):
+    broken = tmp_path / "broken.nc"
+    broken.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(200))
+    assert "not a posterior file" in refused("link", sales, QUESTION, "--posterior", broken)
+    broken.write_bytes(b"")
+    assert "not a posterior file" in refused("link", sales, QUESTION, "--posterior", broken)
+    assert "does not exist" in refused("link", sales, QUESTION, "--posterior", tmp_path / "none.nc")
+    over = ["evaluate", "--corpus", corpus]
+    assert "does not exist" in refused(*over, "--scheme", "transfer", "--posterior", tmp_path / "none.nc")
+    assert "goes with --scheme transfer" in refused(*over, "--scheme", "in-sample", "--posterior", broken)
+    assert "leave --channels out" in refused(
+        *over, "--scheme", "transfer", "--posterior", broken, "--channels", "lexical"
+    )
+    assert "carries no such posterior" in refused(*over, "--scheme", "transfer", "--channels", "bm25")
+
+
+def test_a_missing_extra_is_named(refused, sales, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    embedding._model.cache_clear()
+    try:
+        sentence = refused("link", sales, QUESTION, "--channels", "embedding")
+    finally:
+        embedding._model.cache_clear()
+    assert "pip install 'bayeslink[embeddings]'" in sentence
+
+
+def test_another_import_error_is_our_fault(run, monkeypatch, sales):
+    monkeypatch.setitem(sys.modules, "bayeslink.linker", None)
+    monkeypatch.setattr(sys, "argv", ["bayeslink", "link", str(sales), QUESTION])
+    with pytest.raises(ImportError):
+        cli.main()
+
+
+def test_refused_questions_to_score(refused, corpus, tmp_path):
+    both = ["--corpus", corpus, "--data", "bird"]
+    assert "exactly one of --data and --corpus" in refused("evaluate")
+    assert "exactly one of --data and --corpus" in refused("evaluate", *both)
+    assert "exactly one of --data and --corpus" in refused("fit", "--out", tmp_path / "x.nc")
+    assert "no such stored set" in refused("evaluate", "--data", "imdb")
+    assert "no such stored set" in refused("evaluate", "--data", "bird", "--split", "train")
+    assert "scheme='holdout'" in refused("evaluate", "--data", "bird", "--scheme", "holdout")
+    assert "variant='best'" in refused("evaluate", "--data", "bird", "--variant", "best")
+    assert "support='half'" in refused("evaluate", "--data", "bird", "--support", "half")
+    assert "channels ['smell']" in refused("evaluate", "--data", "bird", "--channels", "smell")
+    assert "no such file" in refused("evaluate", "--corpus", tmp_path / "none", "--channels", "lexical")
+    assert "no such file" in refused("evaluate", "--corpus", tmp_path / "none", "--scheme", "transfer")
+    assert "is not in corpus" in refused("evaluate", "--corpus", corpus, "--split", "dev", "--channels", "lexical")
+    hopeless = write_toy_corpus(tmp_path / "hopeless", broken=True)
+    assert "nothing to score" in refused("evaluate", "--corpus", hopeless, "--channels", "lexical")
+    assert "unpooled says nothing" in refused(
+        "evaluate", "--corpus", corpus, "--channels", "lexical", "--variant", "unpooled"
+    )
+
+
+def test_refused_fits(refused, corpus, tmp_path):
+    fitting = ["fit", "--corpus", corpus, "--channels", "lexical"]
+    assert "is a folder" in refused(*fitting, "--out", tmp_path)
+    assert "num_draws=0" in refused(*fitting, "--out", tmp_path / "x.nc", "--draws", "0")
+    assert "no database is left" in refused(*fitting, "--out", tmp_path / "x.nc", "--max-tables", "2")
+    assert "share a database" in refused("fit", "--data", "bird", "--data", "bird", "--out", tmp_path / "x.nc")
+    assert not (tmp_path / "x.nc").exists()
+
+
+def test_wrong_arguments_are_one_sentence_too(refused):
+    assert "No such command" in refused("lnik")
+    assert "Missing argument" in refused("link")
+    assert "--nope" in refused("schema", "x", "--nope")
+    assert "Missing option" in refused("fit")
+
+
+def test_debug_messages_of_libraries_stay_off_stderr(sales, tmp_path):
+    environment = os.environ | {"BAYESLINK_CACHE": str(tmp_path)}
+    asked = [sys.executable, "-m", "bayeslink", "link", str(sales), QUESTION, "--channels", "lexical", "--json"]
+    found = subprocess.run(asked, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stderr == ""
+    assert json.loads(found.stdout)["database"] == "sales"
+
+
+def test_status_of_a_refusal_in_a_process_of_its_own(tmp_path):
+    asked = [sys.executable, "-m", "bayeslink", "link", str(tmp_path / "no.sqlite"), QUESTION]
+    found = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.startswith("bayeslink: ")
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    script = "import sys; from bayeslink import cli; sys.argv = ['bayeslink', 'data']; cli.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(timeout=120) == 1
+    assert error == ""
+
+
+@pytest.fixture(autouse=True)
+def quiet_root_logger():
+    """The command line sets up logging once per process; each test gets the handlers back as they were."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    root.handlers[:] = before

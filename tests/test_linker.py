@@ -1,0 +1,283 @@
+"""From a live database and a question to a posterior: the issue's case, the sample, displays and refusals."""
+
+import html
+import importlib.util
+import json
+import os
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayeslink.evidence.channel import compute_evidence
+from bayeslink.inference.posterior import load_posteriors, save_posteriors, shipped_path
+from bayeslink.inference.predictive import predict
+from bayeslink.linker import KINDS, SchemaLinker, available_kind, channels_named, kind_channels
+from bayeslink.model.hierarchy import Variant
+from bayeslink.schema.graph import Column, RawKey, Table, build_graph
+
+SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample"
+_spec = importlib.util.spec_from_file_location("sample_for_linker", SAMPLE / "build.py")
+sample = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sample)
+
+QUESTION = "Which customers bought which products?"
+SALES = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT, price REAL);
+CREATE TABLE transactions (
+    id INTEGER PRIMARY KEY,
+    customer_id INTEGER REFERENCES customers (id),
+    product_id INTEGER REFERENCES products (id)
+);
+"""
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("sales") / "sales.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SALES)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    sample.build(folder, sample.database_ids())
+    return folder
+
+
+@pytest.fixture(params=KINDS)
+def kind(request) -> str:
+    """Each kind of evidence; a machine without the extra skips the one that needs it, unless it is CI."""
+    if request.param == "embedding" and available_kind() != "embedding":
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI must have the extra `embeddings`")
+        pytest.skip("the extra `embeddings` is not installed")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def linked(sales):
+    return SchemaLinker.from_database(sales, channels="lexical").link(QUESTION)
+
+
+def place(link, table):
+    return link.graph.table_names.index(table)
+
+
+def test_the_junction_is_lifted_above_its_independent_probability(sales, kind):
+    found = SchemaLinker.from_database(sales, channels=kind).link(QUESTION)
+    table = place(found, "transactions")
+    assert found.probabilities[table] > found.independent_probability[table] + 0.05
+    assert found.from_neighbours[table] > 0.2
+    assert set(found.tables) == {"customers", "products", "transactions"}
+    assert found.posterior == f"shipped {kind} posterior, variant hierarchical"
+    assert found.channels == kind_channels(kind)
+
+
+def test_the_lift_comes_from_the_keys(sales, linked):
+    graph = SchemaLinker.from_database(sales, channels="lexical").graph
+    alone = SchemaLinker.from_graph(build_graph("sales", graph.tables), channels="lexical").link(QUESTION)
+    table = place(linked, "transactions")
+    assert alone.probabilities[table] < linked.probabilities[table] - 0.05
+    assert alone.from_neighbours.tolist() == [0, 0, 0]
+
+
+def test_probabilities_are_the_exact_predictive_of_the_posterior(sales, linked):
+    posterior = load_posteriors(shipped_path("lexical"))[Variant.HIERARCHICAL]
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    raw = compute_evidence(linker.graph, [QUESTION], linker.channels)
+    ready = posterior.standardisation.apply(raw)
+    expected, _ = predict(ready, posterior.unseen(), posterior.support)
+    np.testing.assert_array_equal(linked.probabilities, expected.marginals[0])
+    np.testing.assert_allclose(linked.contributions, ready.values[0] * posterior.draws["gamma"].mean(axis=0))
+    assert linked.selection is linked.cover
+
+
+@pytest.mark.parametrize("db_id", [name for name in sample.database_ids() if name != "hotel_chain"])
+def test_every_sample_database_can_be_linked(databases, db_id):
+    linker = SchemaLinker.from_database(str(databases / f"{db_id}.sqlite"), channels="lexical")
+    asked = next(row for row in sample.questions() if row["db_id"] == db_id)
+    found = linker.link(asked["question"], cover=0.9)
+    assert found.cover.cover_probability[0] >= 0.9 - 1e-12
+    assert found.probabilities.shape == (linker.graph.num_tables,)
+    assert set(found.tables) <= set(linker.graph.table_names)
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [row["table"] for row in document["tables"]] == found.to_frame()["table"].tolist()
+    json.dumps(found._repr_html_())
+
+
+def test_gold_tables_of_the_sample_are_likelier_than_the_others(databases):
+    gold, others = [], []
+    for db_id in ("shop", "library", "museum"):
+        linker = SchemaLinker.from_database(str(databases / f"{db_id}.sqlite"), channels="lexical")
+        for row in [row for row in sample.questions() if row["db_id"] == db_id][:6]:
+            found = linker.link(row["question"])
+            needed = sample.gold_tables(row["query"])
+            for name, probability in zip(linker.graph.table_names, found.probabilities, strict=True):
+                (gold if name in needed else others).append(probability)
+    assert np.mean(gold) > np.mean(others) + 0.2
+
+
+def test_a_schema_too_large_to_list_is_linked_by_elimination(databases):
+    linker = SchemaLinker.from_database(str(databases / "hotel_chain.sqlite"), channels="lexical")
+    found = linker.link("Which guests stayed longest?")
+    assert linker.graph.num_tables == 40
+    assert any(name.casefold().startswith("guest") for name in found.tables)
+    assert found.cover.cover_probability[0] >= 0.95
+    document = found.to_dict()
+    assert document["exact"] is True
+    assert 0 < document["entropy_nats"] < 40 * np.log(2)
+    assert "<table>" in found._repr_html_()
+
+
+def test_a_hint_changes_the_result(databases):
+    linker = SchemaLinker.from_database(str(databases / "shop.sqlite"), channels="lexical")
+    plain = linker.link("Who came back most often?")
+    helped = linker.link("Who came back most often?", evidence="coming back refers to returns")
+    assert helped.probabilities[place(helped, "returns")] > plain.probabilities[place(plain, "returns")] + 0.1
+    assert linker.link("Who came back most often?", evidence="").probabilities.tolist() == plain.probabilities.tolist()
+
+
+@pytest.mark.parametrize("question", ["", "   ", "which of the", "?!", "\n"])
+def test_a_question_without_a_content_word_is_refused(sales, question):
+    with pytest.raises(ValueError, match="no content word"):
+        SchemaLinker.from_database(sales, channels="lexical").link(question, evidence="customers")
+
+
+@pytest.mark.parametrize(("argument", "value"), [("cover", 0.0), ("cover", 1.1), ("max_risk", -0.1), ("max_risk", 2.0)])
+def test_levels_outside_the_unit_interval_are_refused(sales, argument, value):
+    with pytest.raises(ValueError, match=f"{argument}={value}"):
+        SchemaLinker.from_database(sales, channels="lexical").link(QUESTION, **{argument: value})
+
+
+def test_cover_grows_with_its_level(sales):
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    sizes = [linker.link(QUESTION, cover=level).cover.size[0] for level in (0.1, 0.5, 0.95, 1.0)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 3
+    assert linker.link(QUESTION, cover=0.5).cover_level == 0.5
+
+
+def test_it_would_rather_ask_when_the_risk_is_too_large(sales):
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    found = linker.link(QUESTION, max_risk=0.0)
+    assert found.abstention.abstained.tolist() == [True]
+    assert found.to_dict()["abstain"] is True
+    assert html.escape(found.to_dict()["reason"]) in found._repr_html_()
+    assert linker.link(QUESTION).to_dict()["reason"] is None
+
+
+def test_an_off_topic_question_is_not_answered(databases):
+    linker = SchemaLinker.from_database(str(databases / "office.sqlite"), channels="lexical")
+    found = linker.link("xylophone zzz")
+    assert found.distribution.prob_empty[0] == pytest.approx(found.to_dict()["prob_empty"])
+    assert found.abstention.abstained[0] == (found.distribution.prob_empty[0] > 0.5)
+
+
+def test_frame_has_a_row_per_table_most_probable_first(linked):
+    frame = linked.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["probability"].is_monotonic_decreasing
+    assert set(frame["table"]) == set(linked.graph.table_names)
+    fixed = ["table", "probability", "independent_probability", "in_cover", "in_mode"]
+    assert list(frame.columns) == [*fixed, *linked.channels, "from_neighbours", "why"]
+    row = frame.set_index("table").loc["transactions"]
+    assert re.search(r"joined to (products|customers) \(0\.\d\d\), \w+ \(0\.\d\d\) \+", row["why"])
+    assert "token_overlap" in row["why"]
+
+
+def evil_graph():
+    """Names that would run in a browser if they were not escaped."""
+    bad = "<script>alert('x')</script>"
+    tables = [
+        Table(bad, (Column("id"), Column("a&b"))),
+        Table('"><img src=x onerror=alert(1)>', (Column("id"), Column("ref"))),
+        Table("plain", (Column("id"),)),
+    ]
+    return build_graph("<b>db</b>", tables, [RawKey(tables[1].name, ("ref",), bad, ("id",))])
+
+
+def test_html_escapes_every_name():
+    found = SchemaLinker.from_graph(evil_graph(), channels="lexical").link("<i>alert & script</i> plain")
+    found = replace(found, posterior="<u>posterior</u>")
+    page = found._repr_html_()
+    for raw in ("<script", "<img", "<b>db", "<i>alert", "<u>"):
+        assert raw not in page
+    for shown in (
+        "&lt;script&gt;",
+        "&lt;img src=x",
+        "&lt;b&gt;db",
+        "&lt;i&gt;alert &amp; script",
+        "&lt;u&gt;posterior",
+    ):
+        assert shown in page
+    assert page.count("<tr>") == page.count("</tr>") == 4
+
+
+def test_plot_draws_and_writes(linked, tmp_path):
+    figure = linked.plot()
+    assert [text.get_text().split("\n")[0] for text in figure.axes[0].texts] == list(linked.graph.table_names)
+    assert figure.axes[0].get_title() == QUESTION
+    linked.plot(tmp_path / "link.svg")
+    assert "<svg" in (tmp_path / "link.svg").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"link\.gif"):
+        linked.plot(tmp_path / "link.gif")
+
+
+def test_a_posterior_without_the_independent_variant_says_nothing_of_it(sales, tmp_path):
+    posteriors = load_posteriors(shipped_path("lexical"))
+    save_posteriors(tmp_path / "p.nc", [posteriors[Variant.POOLED]])
+    found = SchemaLinker.from_database(sales, posterior=tmp_path / "p.nc").link(QUESTION)
+    assert found.posterior == f"{tmp_path / 'p.nc'}, variant pooled"
+    assert {row["independent_probability"] for row in found.to_dict()["tables"]} == {None}
+    assert "nan" not in found._repr_html_()
+
+
+def test_a_posterior_of_other_channels_is_refused(sales, tmp_path):
+    posteriors = load_posteriors(shipped_path("lexical"))
+    save_posteriors(tmp_path / "p.nc", list(posteriors.values()))
+    with pytest.raises(ValueError, match="was fitted on token_overlap, bm25, hashed_cosine"):
+        SchemaLinker.from_database(sales, posterior=tmp_path / "p.nc", channels="embedding")
+    foreign = replace(
+        posteriors[Variant.HIERARCHICAL],
+        standardisation=replace(
+            posteriors[Variant.HIERARCHICAL].standardisation, channels=("token_overlap", "bm25", "telepathy")
+        ),
+    )
+    save_posteriors(tmp_path / "q.nc", [foreign])
+    with pytest.raises(ValueError, match="'telepathy'"):
+        SchemaLinker.from_database(sales, posterior=tmp_path / "q.nc")
+
+
+def test_unknown_channels_and_databases_are_refused(sales):
+    with pytest.raises(ValueError, match="channels='magic': use one of lexical, embedding"):
+        SchemaLinker.from_database(sales, channels="magic")
+    with pytest.raises(ValueError, match="no such file"):
+        SchemaLinker.from_database("missing.sqlite")
+    with pytest.raises(ValueError, match="does not exist"):
+        SchemaLinker.from_database(sales, posterior="missing.nc")
+
+
+def test_channels_are_found_by_name():
+    assert [channel.name for channel in channels_named(("bm25", "token_overlap"))] == ["bm25", "token_overlap"]
+    with pytest.raises(ValueError, match="smell"):
+        channels_named(("smell",))
+    assert kind_channels("lexical") == ("token_overlap", "bm25", "hashed_cosine")
+
+
+def test_the_kind_that_is_installed_is_the_default(monkeypatch):
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec
+    )
+    assert available_kind() == "lexical"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: find_spec)
+    assert available_kind() == "embedding"
