@@ -1,0 +1,51 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: help install embeddings demo test lint posteriors evidence results clean
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+help:
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: .venv/.installed ## the package and its development tools, in .venv
+
+.venv/.installed: pyproject.toml requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $@
+
+embeddings: .venv/.embeddings ## the extra with sentence embeddings (PyTorch), in .venv
+
+.venv/.embeddings: .venv/.installed requirements-embeddings.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-embeddings.lock && touch $@
+
+demo: output/demo.nc output/shop.sqlite ## fit on real benchmark evidence, link a question, draw the graph
+	$(BIN)/bayeslink link output/shop.sqlite "Which customers bought which products?" \
+		--posterior output/demo.nc --picture output/demo.png
+
+output/demo.nc: .venv/.installed data/evidence/bird-dev.npz
+	$(BIN)/bayeslink fit --data bird --channels lexical --variant independent --variant hierarchical --out $@
+
+output/%.sqlite: data/sample/databases/%.sql .venv/.installed
+	$(BIN)/python data/sample/build.py output $*
+
+test: .venv/.installed ## every test, linters and the import contract included
+	$(BIN)/python -m pytest
+
+lint: .venv/.installed ## linters alone
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/ty check bayeslink && $(BIN)/lint-imports
+
+evidence: .venv/.embeddings ## rebuild data/evidence from the benchmarks' texts ($$BAYESLINK_DATA)
+	$(BIN)/python scripts/build_evidence.py
+
+posteriors: bayeslink/posteriors/lexical.nc bayeslink/posteriors/embedding.nc ## refit the shipped posteriors
+
+bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
+	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* \
+		--without-twins-of spider-dev --without-twins-of bird-dev --no-effects --out $@
+
+clean: ## everything that was built here
+	rm -rf .venv output data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
