@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint posteriors evidence results clean
+.PHONY: help install embeddings demo test lint posteriors evidence clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -44,7 +44,7 @@ evidence: .venv/.embeddings ## rebuild data/evidence from the benchmarks' texts 
 posteriors: bayeslink/posteriors/lexical.nc bayeslink/posteriors/embedding.nc ## refit the shipped posteriors
 
 bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
-	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* \
+	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* --max-tables 30 \
 		--without-twins-of spider-dev --without-twins-of bird-dev --no-effects --out $@
 
 clean: ## everything that was built here

@@ -6,8 +6,11 @@ sentence; 1 a fault of ours.
 
 import json
 import logging
+import math
 import os
 import sys
+import tempfile
+import unicodedata
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -29,6 +32,9 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+MAX_SHOWN = 200
+"""Characters of a question that are printed; JSON has them all."""
+
 _PICTURES = (".png", ".svg", ".pdf")
 WithEvidence = Annotated[bool, typer.Option("--with-evidence", help="Read the evidence string with the question.")]
 
@@ -89,8 +95,10 @@ def link(
     as_json: Json = False,
 ) -> None:
     """The tables that a question needs, their probabilities, and a set that holds them all."""
+    from bayeslink.inference import keep_compiled
     from bayeslink.linker import SchemaLinker
 
+    keep_compiled()
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
     linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, schemas=schema)
@@ -100,10 +108,10 @@ def link(
     if picture is not None:
         found.plot(picture)
     if as_json:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        _print_json(found.to_dict())
         return
     document = found.to_dict()
-    print(f"question   {found.question}")
+    print(f"question   {_shown(found.question)}")
     print(f"database   {found.graph.name}: {found.graph.num_tables} tables, {len(found.graph.edges)} joined pairs")
     print(f"posterior  {found.posterior}")
     print(f"evidence   {', '.join(found.channels)}\n")
@@ -121,6 +129,8 @@ def link(
     best = document["mode"]
     print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
     print(f"entropy    {document['entropy_nats']:.2f} nats, expected size {document['expected_size']:.2f}")
+    if found.approximation:
+        print(f"note       {found.approximation}")
     print(f"verdict    {'would rather ask: ' + document['reason'] if document['abstain'] else 'answers'}")
     if picture is not None:
         print(f"picture    {picture}")
@@ -150,7 +160,7 @@ def schema(
         "warnings": [*graph.dropped, *graph.warnings],
     }
     if as_json:
-        print(json.dumps(document, ensure_ascii=False))
+        _print_json(document)
         return
     for name, value in document.items():
         if name != "warnings":
@@ -190,10 +200,11 @@ def fit(
     """Fit the posterior on stored benchmark evidence or on a corpus folder."""
     from bayeslink.evaluation.report import fit_posteriors
     from bayeslink.evaluation.schemes import TABLE_VARIANTS
+    from bayeslink.inference import keep_compiled
     from bayeslink.inference.posterior import save_posteriors
 
-    if out.is_dir():
-        raise ValueError(f"out={str(out)!r} is a folder; give the name of a file")
+    keep_compiled()
+    _check_writable(out)
     questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence)
     posteriors = fit_posteriors(
         questions,
@@ -204,7 +215,10 @@ def fit(
         max_tables=max_tables,
         progress=_at_terminal(),
     )
-    save_posteriors(out, posteriors)
+    try:
+        save_posteriors(out, posteriors)
+    except OSError as error:
+        raise _unwritable(out, error) from error
     first = posteriors[0]
     print(
         f"fitted     {questions.name}: {first.info['num_questions']:.0f} questions of {len(first.databases)} databases"
@@ -214,7 +228,7 @@ def fit(
     )
     print(
         f"left out   {first.info['num_twins_left_out']} twins of held-out databases, {large}"
-        f"{questions.num_unresolved} unresolved questions"
+        f"{questions.num_unresolved} unresolved questions, {questions.num_without_query} questions without gold SQL"
     )
     print(f"channels   {', '.join(first.channels)}; support {first.support.value}")
     for item in posteriors:
@@ -243,24 +257,33 @@ def evaluate(
     variant: Annotated[list[str] | None, typer.Option(help="Row of the table; may be repeated.")] = None,
     with_evidence: WithEvidence = False,
     keep_twins: Annotated[bool, typer.Option("--keep-twins", help="Leave twins in, for comparison.")] = False,
-    support: Annotated[str, typer.Option(help="all or non-empty.")] = "all",
-    coupling: Annotated[float, typer.Option(help="Coupling of the variant `fixed`.")] = 0.6,
-    draws: Annotated[int, typer.Option(help="Posterior draws.")] = 200,
+    support: Annotated[
+        str | None, typer.Option(help="all or non-empty; all by default. Not for transfer, as the next two.")
+    ] = None,
+    coupling: Annotated[float | None, typer.Option(help="Coupling of the variant `fixed`; 0.6 by default.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Posterior draws; 200 by default.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Score every variant on benchmark questions or on a corpus folder."""
     from bayeslink.evaluation.report import SCHEMES
     from bayeslink.evaluation.report import evaluate as evaluation
+    from bayeslink.inference import keep_compiled
     from bayeslink.inference.posterior import load_posteriors, shipped_path
     from bayeslink.linker import available_kind
 
+    keep_compiled()
     if scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme!r}: use one of {', '.join(SCHEMES)}")
     if posterior is not None and scheme != "transfer":
         raise ValueError(f"posterior={str(posterior)!r}: it goes with --scheme transfer; {scheme} fits its own")
     if posterior is not None and channels is not None:
         raise ValueError(f"channels={channels!r}: the posterior {posterior} has its own; leave --channels out")
+    settings = _settings(support, coupling, draws, seed)
+    if scheme == "transfer":
+        for option, value in (("support", support), ("coupling", coupling), ("draws", draws)):
+            if value is not None:
+                raise ValueError(f"{option}={value}: under transfer the posterior has its own; leave --{option} out")
     posteriors, name = None, "fitted here"
     wanted = channels or "embedding"
     if scheme == "transfer":
@@ -274,20 +297,27 @@ def evaluate(
         scheme,
         posteriors,
         _variants(variant),
-        _settings(support, coupling, draws, seed),
+        settings,
         keep_twins,
         progress=_at_terminal(),
     )
     document["posterior"] = name
     if as_json:
-        print(json.dumps(document, ensure_ascii=False))
+        _print_json(document)
         return
     note = " (fitted on these very questions: descriptive only)" if scheme == "in-sample" else ""
     print(f"data       {document['data']}, {scheme}{note}")
     print(
         f"n          {document['n_questions']} questions of {document['n_databases']} databases; left out: "
-        f"{document['n_unresolved']} unresolved questions, {document['n_twins_left_out']} twins"
+        f"{document['n_unresolved']} unresolved questions, {document['n_without_query']} without gold SQL"
     )
+    if scheme == "transfer":
+        print(
+            f"twins      {document['n_twins_left_out']} databases not scored: they, or a twin, were trained on; "
+            f"{document['n_twins_left_out_of_fit']} had been left out of the posterior's fit"
+        )
+    elif scheme == "leave-one-database-out":
+        print(f"twins      {document['n_twins_left_out']} databases left out of the training of their twins")
     print(f"posterior  {name}; channels {', '.join(document['channels'])}; support {document['support']}\n")
     columns = ("map", "precision", "recall", "f1", "strict_recall", "exact_match", "mean_size", "ece", "brier",
                "mean_shift", "marginal_log_score", "joint_log_score")  # fmt: skip
@@ -332,7 +362,7 @@ def data(as_json: Json = False) -> None:
     except ValueError as error:
         home = f"none ({error})"
     if as_json:
-        print(json.dumps({"sets": manifest, "data_home": home}))
+        _print_json({"sets": manifest, "data_home": home})
         return
     print(f"{'set':<22}{'questions':>10}{'unresolved':>12}{'databases':>11}")
     for name, entry in manifest.items():
@@ -368,11 +398,55 @@ def _variants(names: list[str] | None) -> "tuple[Variant, ...] | None":
     return tuple(_member(Variant, "variant", name) for name in names) if names else None
 
 
-def _settings(support: str, coupling: float, draws: int, seed: int) -> "FitSettings":
+def _settings(support: str | None, coupling: float | None, draws: int | None, seed: int) -> "FitSettings":
+    """The settings of a fit; what is None keeps its default."""
     from bayeslink.evaluation.schemes import FitSettings
     from bayeslink.model.autologistic import Support
 
-    return FitSettings(support=_member(Support, "support", support), coupling=coupling, num_draws=draws, seed=seed)
+    settings = FitSettings(seed=seed)
+    if support is not None:
+        settings = settings._replace(support=_member(Support, "support", support))
+    if coupling is not None:
+        if not math.isfinite(coupling):
+            raise ValueError(f"coupling={coupling}: give a finite number of log-odds")
+        settings = settings._replace(coupling=coupling)
+    return settings if draws is None else settings._replace(num_draws=draws)
+
+
+def _print_json(document: dict) -> None:
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        # A fault of ours, not refused input.
+        raise RuntimeError("the document holds a number that is not finite") from error
+    print(text)
+
+
+def _shown(question: str) -> str:
+    """The question on one line of a terminal: shortened, its control and format characters escaped."""
+    short = question if len(question) <= MAX_SHOWN else f"{question[: MAX_SHOWN - 3]}..."
+    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in hidden else char for char in short
+    )
+
+
+def _check_writable(out: Path) -> None:
+    """Refuses a file that cannot be written, before anything is fitted."""
+    if out.is_dir():
+        raise ValueError(f"out={str(out)!r} is a folder; give the name of a file")
+    try:
+        folder = next(parent for parent in out.absolute().parents if parent.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> ValueError:
+    # Not the error's own text, which names a temporary file.
+    reason = error.strerror or type(error).__name__
+    return ValueError(f"out={str(out)!r} cannot be written ({reason}); give a file in a folder that can be written to")
 
 
 _Member = TypeVar("_Member", bound=StrEnum)

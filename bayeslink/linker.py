@@ -76,6 +76,23 @@ class Link:
         return self.distribution.marginals[0]
 
     @property
+    def mode(self) -> tuple[str, ...]:
+        """Names of the tables of the most probable subset, most probable first."""
+        return tuple(self.graph.table_names[t] for t in self._order() if self.distribution.mode[0, t])
+
+    @property
+    def approximation(self) -> str:
+        """What is not exact in this answer, in a sentence; empty where all is."""
+        error = float(self.distribution.entropy_standard_error[0])
+        if error == 0:
+            return ""
+        mode = "certain" if self.distribution.mode_certain[0] else "the best of the subsets explored"
+        return (
+            f"Large schema: entropy within {error:.2f} nats (1 standard error), mode {mode}, "
+            f"unexplored mass {self.distribution.unexplored_mass[0]:.2f}."
+        )
+
+    @property
     def selection(self) -> Selection:
         """The tables to show a language model: the smallest cover."""
         return self.cover
@@ -118,7 +135,6 @@ class Link:
 
     def to_dict(self) -> dict:
         """The JSON document of `bayeslink link --json`."""
-        names = self.graph.table_names
         fixed = ("table", "probability", "independent_probability", "in_cover", "in_mode", "why")
         frame = self.to_frame()[list(fixed)].astype({"independent_probability": object})
         frame = frame.where(frame.notna(), None)
@@ -134,15 +150,20 @@ class Link:
                 "level": self.cover_level,
                 "tables": list(self.tables),
                 "probability": float(self.cover.cover_probability[0]),
+                "rule": self.cover.rule,
             },
             "mode": {
-                "tables": [names[t] for t in self._order() if self.distribution.mode[0, t]],
+                "tables": list(self.mode),
                 "probability": float(self.distribution.mode_probability[0]),
             },
             "entropy_nats": float(self.distribution.entropy[0]),
             "expected_size": float(self.distribution.expected_size[0]),
             "prob_empty": float(self.distribution.prob_empty[0]),
             "prob_connected": float(self.distribution.connected_probability[0]),
+            "prob_connected_standard_error": float(self.distribution.connected_standard_error[0]),
+            "entropy_standard_error": float(self.distribution.entropy_standard_error[0]),
+            "mode_certain": bool(self.distribution.mode_certain[0]),
+            "unexplored_mass": float(self.distribution.unexplored_mass[0]),
             "abstain": bool(self.abstention.abstained[0]),
             "reason": reason or None,
         }
@@ -190,7 +211,8 @@ class Link:
             "<table><thead><tr><th>table</th><th>probability</th><th>independent</th><th>in cover</th>"
             f"<th>in mode</th><th>why (log-odds)</th></tr></thead><tbody>{rows}</tbody></table>"
             f"<p>Smallest cover at {self.cover_level:.0%}: {covered}, holds every needed table with probability "
-            f"{self.cover.cover_probability[0]:.3f}. Entropy {self.distribution.entropy[0]:.2f} nats. "
+            f"{self.cover.cover_probability[0]:.3f} ({self.cover.rule}). Entropy "
+            f"{self.distribution.entropy[0]:.2f} nats. {html.escape(self.approximation)} "
             f"{verdict}</p></div>"
         )
 
@@ -282,7 +304,7 @@ class SchemaLinker:
             max_risk: Ask when the joint mode is wrong with a larger probability.
 
         Raises:
-            ValueError: If the question has no content word, a level is out of range, or the schema is too large.
+            ValueError: If the question has no content word, or a level is out of range.
         """
         if not content_words(question):
             raise ValueError(f"question={question!r} has no content word; ask a question in words")
@@ -300,6 +322,7 @@ class SchemaLinker:
             independent_probability = independent.marginals[0]
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)
+        no_evidence = (np.ptp(raw.values, axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
         neighbours = np.zeros(self.graph.num_tables)
         for edge in self.graph.edges:
             neighbours[edge.first] += distribution.marginals[0, edge.second]
@@ -313,7 +336,7 @@ class SchemaLinker:
             independent_probability,
             smallest_cover(distribution, cover),
             cover,
-            abstention(distribution, max_risk),
+            abstention(distribution, max_risk, no_evidence),
             ready.values[0] * draws.slopes.mean(axis=0),
             neighbours * draws.coupling.mean(),
         )

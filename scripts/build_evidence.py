@@ -7,7 +7,6 @@ Reads the data home (`$BAYESLINK_DATA`). A second run writes the same bytes.
 """
 
 import argparse
-import hashlib
 import json
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +18,7 @@ from bayeslink.evidence.cache import cache_home, checkout, replace_file
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.store import SETS, save_evidence, save_fingerprints, save_twins
+from bayeslink.provenance import sha256
 from bayeslink.schema.corpus import Corpus, data_home, read_corpus
 from bayeslink.schema.split import find_twins, hashed_fingerprint
 
@@ -87,11 +87,6 @@ def select(name: str, corpora: dict[str, Corpus]) -> Corpus:
     if name.startswith("spider-"):
         return corpora["spider"].select(split=name.removeprefix("spider-"))
     return corpora["bird-train" if name.startswith("bird-train") else "bird"]
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

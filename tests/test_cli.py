@@ -135,6 +135,25 @@ def test_link_warns_of_dropped_keys_and_writes_the_picture(run, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_link_prints_a_long_or_strange_question_safely_and_whole_in_json(run, sales):
+    question = f"Which customers\x1b[31m bought\n products\u202e? {'x' * 300}"
+    asked = ["link", sales, question, "--channels", "lexical"]
+    _, out, _ = run(*asked)
+    shown = out.splitlines()[0].removeprefix("question   ")
+    assert shown.startswith("Which customers\\x1b[31m bought\\n products\\u202e? xxx")
+    assert shown.endswith("x...")
+    assert shown.count("x") < 210
+    assert json.loads(run(*asked, "--json")[1])["question"] == question
+    assert cli._shown("Größe, 大きさ?") == "Größe, 大きさ?"
+    assert cli._shown("x" * 200) == "x" * 200
+    assert cli._shown("x" * 201) == "x" * 197 + "..."
+
+
+def test_a_number_that_is_no_json_is_a_fault_of_ours():
+    with pytest.raises(RuntimeError, match="not finite"):
+        cli._print_json({"ece": float("nan")})
+
+
 def test_schema_prints_counts_and_edges(run, sales):
     status, out, err = run("schema", sales)
     assert (status, err) == (0, "")
@@ -172,7 +191,7 @@ def test_fit_then_link_then_evaluate(run, sales, corpus, tmp_path):
     evaluating = ["evaluate", "--corpus", corpus, "--scheme", "transfer", "--posterior", posterior]
     status, out, err = run(*evaluating)
     assert (status, out) == (2, "")
-    assert "2 are twins of training databases" in err
+    assert "no database is left to score, all are training databases or their twins" in err
     status, out, _ = run(*evaluating, "--keep-twins")
     assert status == 0
     assert "pooled" in out
@@ -185,7 +204,9 @@ def test_fit_then_link_then_evaluate(run, sales, corpus, tmp_path):
 def test_evaluate_prints_counts_a_row_per_variant_and_the_comparison(run, corpus):
     status, out, err = run("evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical")
     assert (status, err) == (0, "")
-    assert "n          10 questions of 2 databases" in out
+    assert "n          10 questions of 2 databases; left out: 0 unresolved questions, 0 without gold SQL\n" in out
+    assert "twins      0 databases not scored: they, or a twin, were trained on; " in out
+    assert "had been left out of the posterior's fit" in out
     assert "shipped lexical posterior" in out
     for variant in ("independent", "fixed", "pooled_coupling", "hierarchical"):
         assert f"\n{variant} " in out
@@ -309,8 +330,31 @@ def test_refused_fits(refused, corpus, tmp_path):
     assert "is a folder" in refused(*fitting, "--out", tmp_path)
     assert "num_draws=0" in refused(*fitting, "--out", tmp_path / "x.nc", "--draws", "0")
     assert "no database is left" in refused(*fitting, "--out", tmp_path / "x.nc", "--max-tables", "2")
+    assert "coupling=nan" in refused(*fitting, "--out", tmp_path / "x.nc", "--coupling", "nan")
     assert "share a database" in refused("fit", "--data", "bird", "--data", "bird", "--out", tmp_path / "x.nc")
     assert not (tmp_path / "x.nc").exists()
+
+
+def test_a_file_that_cannot_be_written_is_refused_by_its_own_name(refused, corpus, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "x.nc"
+    fitting = ["fit", "--corpus", corpus, "--channels", "lexical", "--variant", "independent", "--draws", "5"]
+    sentence = f"out={str(out)!r} cannot be written (Not a directory); give a file in a folder that can be written to"
+    assert refused(*fitting, "--out", out) == sentence
+
+    def deny(path, posteriors):
+        raise PermissionError(13, "Permission denied", f"{path}abc.tmp")
+
+    monkeypatch.setattr("bayeslink.inference.posterior.save_posteriors", deny)
+    out = tmp_path / "x.nc"
+    assert f"out={str(out)!r} cannot be written (Permission denied)" in refused(*fitting, "--out", out)
+    assert ".tmp" not in refused(*fitting, "--out", out)
+
+
+@pytest.mark.parametrize(("option", "value"), [("support", "all"), ("draws", "200"), ("coupling", "0.6")])
+def test_what_a_posterior_settles_cannot_be_asked_of_transfer(refused, option, value):
+    asked = ["evaluate", "--data", "bird", "--scheme", "transfer", f"--{option}", value]
+    assert refused(*asked) == f"{option}={value}: under transfer the posterior has its own; leave --{option} out"
 
 
 def test_wrong_arguments_are_one_sentence_too(refused):

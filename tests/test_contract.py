@@ -116,10 +116,24 @@ EVALUATE = {
 }
 
 # Fields beyond the contract: known here, so that one that vanishes or appears is a deliberate step.
-MORE_OF_LINK = {"prob_empty": probability, "prob_connected": probability}
+MORE_OF_LINK = {
+    "prob_empty": probability,
+    "prob_connected": probability,
+    "prob_connected_standard_error": number,
+    "entropy_standard_error": number,
+    "mode_certain": flag,
+    "unexplored_mass": probability,
+    "cover": LINK["cover"] | {"rule": text},
+}
 MORE_OF_TABLE = {"why": text}
 MORE_OF_SCHEMA = {"database": text}
-MORE_OF_EVALUATE = {"data": text, "scheme": text, "posterior": text}
+MORE_OF_EVALUATE = {
+    "data": text,
+    "scheme": text,
+    "posterior": text,
+    "n_without_query": count,
+    "n_twins_left_out_of_fit": count,
+}
 MORE_OF_SCORES = {"mean_shift_interval": pair}
 GAIN = {"estimate": number, "lower": number, "upper": number}
 
@@ -178,7 +192,8 @@ def corpus(shop, tmp_path_factory) -> Path:
     ]
     lost = Question("lost", "shop", "Where is it?", None, "SELECT x FROM nowhere", "sample")
     folder = tmp_path_factory.mktemp("corpora") / "sampled"
-    write_corpus(Corpus("sampled", graphs, (*asked, lost)), folder)
+    unanswered = Question("unanswered", "shop", "Who knows?", None, None, "sample")
+    write_corpus(Corpus("sampled", graphs, (*asked, lost, unanswered)), folder)
     return folder
 
 
@@ -256,7 +271,7 @@ def test_evaluate_of_a_corpus_under_transfer(corpus, capsys, monkeypatch):
     check(gains, {"independent_hierarchical": GAIN, "pooled_coupling": GAIN})
     wanted = EVALUATE | MORE_OF_EVALUATE | {"variants": dict.fromkeys(VARIANTS, SCORES | MORE_OF_SCORES)}
     check(found, wanted)
-    assert (found["n_questions"], found["n_unresolved"]) == (num_lines - 1, 1)
+    assert (found["n_questions"], found["n_unresolved"], found["n_without_query"]) == (num_lines - 2, 1, 1)
     assert (found["n_databases"], found["support"]) == (2, "all")
     for row in rows.values():
         assert row["mean_shift_interval"][0] <= row["mean_shift"] <= row["mean_shift_interval"][1]

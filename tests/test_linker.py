@@ -1,4 +1,4 @@
-"""From a live database and a question to a posterior: the issue's case, the sample, displays and refusals."""
+"""From a live database and a question to a posterior: the worked example, the sample, displays and refusals."""
 
 import html
 import importlib.util
@@ -135,8 +135,21 @@ def test_a_schema_too_large_to_list_is_linked_by_elimination(databases):
     assert found.cover.cover_probability[0] >= 0.95
     document = found.to_dict()
     assert document["exact"] is True
+    assert document["cover"]["rule"] == "shortest prefix that covers 0.95"
+    assert 0 < document["unexplored_mass"] < 1
+    assert document["entropy_standard_error"] > 0
+    assert "unexplored mass" in found.approximation
     assert 0 < document["entropy_nats"] < 40 * np.log(2)
     assert "<table>" in found._repr_html_()
+
+
+def test_a_question_without_any_evidence_is_asked_about(databases):
+    """On 40 tables P(no table) alone would not say so."""
+    linker = SchemaLinker.from_database(str(databases / "hotel_chain.sqlite"), channels="lexical")
+    found = linker.link("xyzzy qwfp")
+    assert found.abstention.abstained[0]
+    assert found.abstention.reasons[0] == "nothing in the question tells one table from another"
+    assert not linker.link("Which guests stayed longest?").abstention.abstained[0]
 
 
 def test_a_hint_changes_the_result(databases):

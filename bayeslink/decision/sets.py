@@ -66,7 +66,7 @@ def _shortest_prefix(distribution: FactoredDistribution, level: float) -> Select
         enough, too_short = np.where(holds, middle, enough), np.where(holds, too_short, middle)
     chosen = rank < enough[:, None]
     nothing = np.zeros(len(chosen), dtype=bool)
-    return Selection(chosen, nothing, f"cover {level:g}", distribution.cover_probability(chosen))
+    return Selection(chosen, nothing, f"shortest prefix that covers {level:g}", distribution.cover_probability(chosen))
 
 
 def credible_collection(
@@ -93,15 +93,21 @@ def credible_collection(
     return count, rank < count[:, None]
 
 
-def abstention(distribution: Distribution, max_risk: float | None = None) -> Abstention:
+def abstention(
+    distribution: Distribution,
+    max_risk: float | None = None,
+    no_evidence: Bool[np.ndarray, " questions"] | None = None,
+) -> Abstention:
     """Where to ask rather than answer.
 
     A question is off topic when P(no table), all-subsets form, exceeds 1/2. With `max_risk` it is also
-    too uncertain when the most probable subset is wrong with a larger probability than that.
+    too uncertain when the most probable subset is wrong with a larger probability than that. P(no table)
+    falls with the number of tables, so a question whose evidence tells no table from another is told apart.
 
     Args:
         distribution: Posterior predictive.
         max_risk: Largest accepted probability that the joint mode is not the needed set; None accepts any.
+        no_evidence: True where every channel scores all tables alike.
 
     Raises:
         ValueError: If `max_risk` is outside [0, 1].
@@ -110,8 +116,11 @@ def abstention(distribution: Distribution, max_risk: float | None = None) -> Abs
         raise ValueError(f"max_risk={max_risk}: a probability between 0 and 1 is needed")
     risk = 1 - distribution.mode_probability
     reasons = []
-    for empty, wrong in zip(distribution.prob_empty, risk, strict=True):
-        if empty > OFF_TOPIC:
+    silent = np.zeros(len(risk), dtype=bool) if no_evidence is None else no_evidence
+    for empty, wrong, mute in zip(distribution.prob_empty, risk, silent, strict=True):
+        if mute:
+            reasons.append("nothing in the question tells one table from another")
+        elif empty > OFF_TOPIC:
             reasons.append(f"no table seems to be concerned (probability {empty:.2f})")
         elif max_risk is not None and wrong > max_risk:
             reasons.append(f"the most probable set is wrong with probability {wrong:.2f} > {max_risk:g}")

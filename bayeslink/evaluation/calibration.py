@@ -68,10 +68,10 @@ def brier(probability: Pairs, outcome: Pairs) -> float:
 
 
 def marginal_log_score(probability: Pairs, outcome: Pairs) -> float:
-    """Mean log probability of what happened, nats per pair; minus infinity if it had probability 0."""
-    stated = np.where(outcome > 0.5, probability, 1 - probability)
-    with np.errstate(divide="ignore"):
-        return float(np.mean(np.log(stated)))
+    """Mean log probability of what happened, nats per pair; always finite."""
+    # No marginal is 0 or 1 under finite log-odds, but it may round to either: the nearest double inside stands for it.
+    inside = np.clip(probability, np.finfo(np.float64).tiny, 1 - 2**-53)
+    return float(np.mean(np.log(np.where(outcome > 0.5, inside, 1 - inside))))
 
 
 def mean_shift(probability: Pairs, outcome: Pairs) -> float:

@@ -25,10 +25,11 @@ class Questions:
     Attributes:
         name: Name of the set.
         evidences: Raw evidence with gold, one per database.
-        num_unresolved: Questions left out because their gold SQL does not resolve.
+        num_unresolved: Questions left out because their gold SQL does not resolve; a count.
         twins: Twins of each database among the set.
         fingerprints: Hashed fingerprint of each database.
         files: Files that were read, for provenance.
+        num_without_query: Questions left out because they have no gold SQL; a count, apart from `num_unresolved`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Questions:
     twins: Mapping[Key, Sequence[Key]]
     fingerprints: Mapping[Key, np.ndarray]
     files: tuple[Path, ...] = ()
+    num_without_query: int = 0
 
     def without(self, keys: Iterable[Key]) -> "Questions":
         """The same set without these databases."""
@@ -106,4 +108,12 @@ def corpus_questions(
     graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
     prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
     unresolved = len(resolution.failures)
-    return Questions(corpus.name, tuple(evidences), unresolved, find_twins(graphs), prints, tuple(files))
+    return Questions(
+        corpus.name,
+        tuple(evidences),
+        unresolved,
+        find_twins(graphs),
+        prints,
+        tuple(files),
+        resolution.num_without_query,
+    )

@@ -1,9 +1,11 @@
 """Evaluation tables: one row per variant under a scheme, with counts, by the names of the result contract.
 
-Nothing is left out in silence: unresolved questions and databases left out as twins are counted.
+Nothing is left out in silence: unresolved questions, those without gold SQL and databases left out as twins
+are counted.
 Intervals resample databases, then gold queries (`comparison`).
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,7 +23,7 @@ from bayeslink.evaluation.schemes import (
 )
 from bayeslink.evaluation.scores import Predicted, score
 from bayeslink.evidence.channel import Standardisation
-from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
 from bayeslink.inference.fit import fit_packed
 from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior
@@ -41,6 +43,8 @@ COMPARATORS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.POOLED_COUPLING)
 
 Key = tuple[str, str]
 
+_log = logging.getLogger(__name__)
+
 
 def evaluate(
     questions: Questions,
@@ -53,6 +57,11 @@ def evaluate(
 ) -> dict:
     """The evaluation document of the result contract.
 
+    `n_twins_left_out` counts databases, each once. Under leave-one-database-out: those of the set that were
+    left out of the training of at least one other database because they are its twins. Under transfer: those
+    not scored because they, or a twin, were in the posterior's training. `n_twins_left_out_of_fit` is, under
+    transfer, the count of databases that the posterior's own fit had left out as twins; elsewhere it is 0.
+
     Args:
         questions: What is scored (and, but for transfer, fitted).
         scheme: One of `SCHEMES`.
@@ -63,7 +72,8 @@ def evaluate(
         progress: Show a progress bar on stderr.
 
     Raises:
-        ValueError: If the scheme or a variant cannot be had, or nothing is left to score.
+        ValueError: If the scheme or a variant cannot be had, the posteriors differ in support or channels,
+            or nothing is left to score.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme!r}: use one of {', '.join(SCHEMES)}")
@@ -72,12 +82,15 @@ def evaluate(
     given = dict(posteriors or {})
     if scheme == "transfer" and not given:
         raise ValueError("scheme='transfer': give posteriors; nothing is fitted under transfer")
+    if scheme == "transfer":
+        _check_alike(given)
     rows_wanted = _rows_wanted(scheme, given, variants)
     kept = questions
-    left_out = 0
+    left_out = left_out_of_fit = 0
     if scheme == "transfer":
         known = [] if keep_twins else _known(kept, given)
-        left_out = len(known) + max(int(item.info.get("num_twins_left_out", 0)) for item in given.values())
+        left_out = len(known)
+        left_out_of_fit = max(int(item.info.get("num_twins_left_out", 0)) for item in given.values())
         kept = kept.without(known)
     if not kept.evidences:
         raise ValueError(
@@ -93,7 +106,7 @@ def evaluate(
         keys = {item.key for item in kept.evidences}
         twins = {key: [t for t in kept.twins.get(key, ()) if t in keys] for key in keys}
         twins = {key: [] for key in keys} if keep_twins else twins
-        left_out = sum(len(found) for found in twins.values())
+        left_out = len({twin for found in twins.values() for twin in found})
         fits = leave_one_database_out(kept.evidences, rows_wanted, twins, settings)
         total = len(rows_wanted) * len(kept.evidences)
         for variant, _, item in tqdm(fits, total=total, unit="fit", disable=not progress):
@@ -108,8 +121,10 @@ def evaluate(
         "scheme": scheme,
         "n_questions": sum(item.num_questions for item in kept.evidences),
         "n_unresolved": questions.num_unresolved,
+        "n_without_query": questions.num_without_query,
         "n_databases": len(kept.evidences),
         "n_twins_left_out": left_out,
+        "n_twins_left_out_of_fit": left_out_of_fit,
         "channels": list(kept.evidences[0].channels),
         "support": support.value,
         "variants": {variant.value: _row(variant, rows, settings.seed) for variant in rows},
@@ -127,7 +142,8 @@ def fit_posteriors(
 ) -> list[Posterior]:
     """Posteriors of several variants on one set of questions, ready to be saved.
 
-    `info` counts the databases left out: num_twins_left_out and num_too_large.
+    `info` counts the databases left out, num_twins_left_out and num_too_large, and the questions left out,
+    num_unresolved and num_without_query. Twins of held-out databases are known by key and by fingerprint.
 
     Args:
         questions: Training questions.
@@ -143,6 +159,9 @@ def fit_posteriors(
     """
     held = {item.key for name in without_twins_of for item in load_evidence(name)}
     barred = {twin for key in held for twin in load_twins().get(key, ())} | held
+    if held:
+        stored = load_fingerprints()
+        barred |= set(_twins_or_copies(questions, {key: stored[key] for key in held}))
     training = questions.without(barred)
     left_out = len(questions.evidences) - len(training.evidences)
     too_large = [item.key for item in training.evidences if max_tables is not None and item.num_tables > max_tables]
@@ -167,12 +186,24 @@ def fit_posteriors(
                     "num_twins_left_out": left_out,
                     "num_too_large": len(too_large),
                     "num_unresolved": questions.num_unresolved,
+                    "num_without_query": questions.num_without_query,
                 },
                 provenance=record,
                 fingerprints=tuple(questions.fingerprints[key] for key in keys),
             )
         )
     return posteriors
+
+
+def _check_alike(posteriors: Mapping[Variant, Posterior]) -> None:
+    """One document states one support and one list of channels, so the posteriors must share them."""
+    for name, found in (
+        ("support", {variant: item.support.value for variant, item in posteriors.items()}),
+        ("channels", {variant: "+".join(item.channels) for variant, item in posteriors.items()}),
+    ):
+        if len(set(found.values())) > 1:
+            stated = ", ".join(f"{variant.value} {value}" for variant, value in found.items())
+            raise ValueError(f"posterior: its variants differ in {name} ({stated}); fit them in one go")
 
 
 def _rows_wanted(
@@ -233,10 +264,22 @@ def _known(questions: Questions, posteriors: Mapping[Variant, Posterior]) -> lis
     prints: dict[Key, np.ndarray] = {}
     for item in posteriors.values():
         prints.update(zip(item.databases, item.fingerprints, strict=False))
+    if without := trained - prints.keys():
+        _log.warning(
+            "posterior: %d of its %d training databases have no fingerprint, so twins of them cannot be recognised; "
+            "only databases of the same name are left out",
+            len(without),
+            len(trained),
+        )
+    again = {*trained, *_twins_or_copies(questions, prints)}
+    return [item.key for item in questions.evidences if item.key in again]
+
+
+def _twins_or_copies(questions: Questions, prints: Mapping[Key, np.ndarray]) -> list[Key]:
+    """Databases of the set whose fingerprint is that of a twin, or of a copy too small to be called a twin."""
     return [
         item.key
         for item in questions.evidences
-        if item.key in trained
-        or twins_of(questions.fingerprints[item.key], prints)
-        or any(np.array_equal(questions.fingerprints[item.key], other) for other in prints.values())
+        if twins_of(own := questions.fingerprints[item.key], prints)
+        or any(np.array_equal(own, other) for other in prints.values())
     ]

@@ -5,8 +5,7 @@ Both score a table by its best column, each column read together with its table'
     cosine(t) = max over columns c of t of <u(question), u("table column")>,   u of length 1,
 
 with natural-language names where there are any; a table without columns is read by its name alone.
-Cross-validation over the training databases of Spider and BIRD preferred this to the cosine with the
-table's name, with one text that lists all columns, and to means of the two.
+A column is a short text that a question can match whole; one text that lists them all dilutes it.
 
 For the embeddings, u is that of all-MiniLM-L6-v2 (Reimers & Gurevych 2019). For the hashed n-grams,
 u(g) is proportional to idf(g) for each n-gram g (3 to 5 characters, within words) of the text that the

@@ -10,8 +10,7 @@ n_w of the n tables have w in D_t. Then
 
 with f_wt the count of w among table t's words, l_t their number and l its mean over tables
 (Robertson & Zaragoza 2009, with the positive idf of Lucene). The first part of the overlap sees a
-table that the question names, the second one whose columns it names; cross-validation over the
-training databases of Spider and BIRD preferred their sum to either and to a share of all of Q. A sum
+table that the question names, the second one whose columns it names. A sum
 without terms and a ratio 0/0 are 0, so a question with none of the schema's words scores 0 everywhere.
 """
 

@@ -132,7 +132,10 @@ def log_sum(first: Array, second: Array) -> Array:
     own derivative rule in reverse mode, and its second derivative at a tie.)
     """
     largest = jax.lax.stop_gradient(jnp.maximum(first, second))
-    return largest + jnp.log(jnp.exp(first - largest) + jnp.exp(second - largest))
+    smooth = jnp.log(jnp.exp(first - largest) + jnp.exp(second - largest))
+    # The same value, exact to the last digit where one term is tiny.
+    precise = jnp.log1p(jnp.exp(-jnp.abs(first - second)))
+    return largest + smooth + jax.lax.stop_gradient(precise - smooth)
 
 
 def forward_log(

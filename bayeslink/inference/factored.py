@@ -24,6 +24,8 @@ __all__ = ["FactoredDistribution", "padded_plan"]
 
 SAMPLES_PER_DRAW = 10
 """Exact samples of each draw in the pool."""
+FORCED = 1e6
+"""Log-odds of a table that is held in the selection while a sample is drawn."""
 
 
 def padded_plan(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> tuple[Plan, int]:
@@ -145,11 +147,20 @@ class FactoredDistribution:
         """Exact samples of the mixture for each question: `SAMPLES_PER_DRAW` of each draw."""
         key = jax.random.key(self.seed)
         return [
-            np.asarray(_sampled(jax.random.fold_in(key, question), unary, self._plan[0], self._gain, self.support))[
-                :, : self.num_tables
-            ]
+            self._sample(jax.random.fold_in(key, question), unary)[:, : self.num_tables]
             for question, unary in enumerate(self._unaries)
         ]
+
+    def _sample(self, key: Array, unary: Array) -> Bool[np.ndarray, "subsets tables"]:
+        found = np.array(_sampled(key, unary, self._plan[0], self._gain))
+        if self.support is Support.NON_EMPTY:
+            # Where the selection came out empty, draw from the conditional distribution instead: that is a mixture
+            # of the same non-empty part, so the result has exactly the non-empty distribution.
+            empty = ~found.any(axis=1)
+            if empty.any():
+                again = _sampled_not_empty(key, unary, self._plan[0], self._gain, self.num_tables)
+                found[empty] = np.asarray(again)[empty]
+        return found
 
     @cached_property
     def _pool(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -207,9 +218,18 @@ class FactoredDistribution:
         return np.array([_standard_error(found) for found in self._sampled_entropy])
 
     @cached_property
+    def _connected(self) -> list[np.ndarray]:
+        return [np.array([float(_is_connected(x, self.edges)) for x in chosen]) for chosen in self._samples]
+
+    @property
     def connected_probability(self) -> Float[np.ndarray, " questions"]:
         """Share of the samples that are non-empty and connected."""
-        return np.array([np.mean([_is_connected(x, self.edges) for x in chosen]) for chosen in self._samples])
+        return np.array([found.mean() for found in self._connected])
+
+    @property
+    def connected_standard_error(self) -> Float[np.ndarray, " questions"]:
+        """Monte Carlo standard error of `connected_probability`."""
+        return np.array([_standard_error(found) for found in self._connected])
 
     def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """P(gold inside S) for one S for each question, exact."""
@@ -270,21 +290,30 @@ _modes = jax.jit(lambda unary, plan, gain: queries.mode(unary, plan, gain)[0])
 _sizes = jax.jit(queries.size_distribution, static_argnames="num_sizes")
 
 
-@partial(jax.jit, static_argnames="support")
-def _sampled(key: Array, unary: Array, plan: Plan, gain: Array, support: Support) -> Array:
-    """Samples of every draw, `SAMPLES_PER_DRAW` each, draw by draw; axes samples, tables."""
+@jax.jit
+def _sampled(key: Array, unary: Array, plan: Plan, gain: Array) -> Array:
+    """Samples of every draw, `SAMPLES_PER_DRAW` each, draw by draw, all-subsets support; axes samples, tables."""
+    many = jnp.repeat(unary, SAMPLES_PER_DRAW, axis=1)
+    return queries.sample(key, many, plan, jnp.repeat(gain, SAMPLES_PER_DRAW, axis=2)).T
+
+
+@partial(jax.jit, static_argnames="num_tables")
+def _sampled_not_empty(key: Array, unary: Array, plan: Plan, gain: Array, num_tables: int) -> Array:
+    """As `_sampled` for the non-empty support: the first selected table, then the rest given it.
+
+    P(t is the first) = (Z_t - Z_{t+1}) / (Z - 1), with Z_t that of the tables from t on, the others held out.
+    """
     many = jnp.repeat(unary, SAMPLES_PER_DRAW, axis=1)
     gains = jnp.repeat(gain, SAMPLES_PER_DRAW, axis=2)
-    chosen = queries.sample(key, many, plan, gains)
-    if support is Support.NON_EMPTY:
-        # Draw again where the selection is empty, until none is or P(empty) has made it hopeless.
-        def retry(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            current, count = state
-            again = queries.sample(jax.random.fold_in(key, count), many, plan, gains)
-            return jnp.where(current.any(axis=0)[None, :], current, again), count + 1
+    place = jnp.arange(unary.shape[0])
 
-        def unfinished(state: tuple[Array, Array]) -> Array:
-            return (~state[0].any(axis=0)).any() & (state[1] < 1000)
+    def log_z(first: Array) -> Array:
+        return forward_log(jnp.where((place < first)[:, None], queries.CLAMPED, unary), plan, gain)
 
-        chosen, _ = jax.lax.while_loop(unfinished, retry, (chosen, jnp.asarray(1)))
-    return chosen.T
+    above_one = jax.lax.map(lambda first: jnp.expm1(log_z(first)), jnp.arange(num_tables + 1))
+    weights = jnp.repeat(above_one[:-1] - above_one[1:], SAMPLES_PER_DRAW, axis=1)
+    choice, rest = jax.random.split(key)
+    first = jax.random.categorical(choice, jnp.log(jnp.maximum(weights, 0.0)), axis=0)
+    held_out = place[:, None] < first[None, :]
+    forced = place[:, None] == first[None, :]
+    return queries.sample(rest, jnp.where(held_out, queries.CLAMPED, jnp.where(forced, FORCED, many)), plan, gains).T

@@ -12,7 +12,14 @@ import numpy as np
 
 from bayeslink.evidence.channel import Evidence, Standardisation
 from bayeslink.inference.joint import draw_joint, laplace_joint
-from bayeslink.inference.laplace import LaplaceFit, draw_effects, laplace, unpack_population
+from bayeslink.inference.laplace import (
+    GRADIENT_TOLERANCE,
+    INNER_TOLERANCE,
+    LaplaceFit,
+    draw_effects,
+    laplace,
+    unpack_population,
+)
 from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior
 from bayeslink.model.autologistic import Support
@@ -102,6 +109,8 @@ def fit_packed(
 ) -> tuple[Posterior, LaplaceFit]:
     """As `fit`, on evidence packed once for several variants; also returns the Laplace fit."""
     _check_draws(num_draws)
+    if not np.isfinite(coupling):
+        raise ValueError(f"coupling={coupling}: a finite number of nats is needed")
     fitted = Variant.INDEPENDENT if variant is Variant.FIXED else variant
     found = laplace(batch, fitted, priors, support, start)
     rng = np.random.default_rng(seed)
@@ -118,10 +127,15 @@ def fit_packed(
         keys,
         coupling=float(coupling) if variant is Variant.FIXED else None,
         own_scale=priors.own_scale,
-        checks={"converged": True, "hessian_negative_definite": True},
+        checks={
+            "converged": found.gradient_norm < GRADIENT_TOLERANCE,
+            "inner_converged": found.inner_gradient < INNER_TOLERANCE,
+            "hessian_negative_definite": bool(np.linalg.eigvalsh(found.covariance).min() > 0),
+        },
         info={
             "num_questions": batch.num_questions,
             "num_databases": len(keys),
+            "inner_gradient": found.inner_gradient,
             "log_marginal": float(found.log_marginal),
             "gradient_norm": found.gradient_norm,
             "steps": found.steps,
@@ -144,6 +158,8 @@ def _fit_joint(
     effects: bool,
 ) -> Posterior:
     _check_draws(num_draws)
+    if not np.isfinite(coupling):
+        raise ValueError(f"coupling={coupling}: a finite number of nats is needed")
     fitted = Variant.INDEPENDENT if variant is Variant.FIXED else variant
     found = laplace_joint(batch, fitted, priors, support)
     phi, intercepts, couplings = draw_joint(found, fitted, priors, num_draws, np.random.default_rng(seed))

@@ -43,6 +43,7 @@ __all__ = [
 MAX_STEPS = 60
 GRADIENT_TOLERANCE = 1e-5
 INNER_STEPS = 40
+INNER_TOLERANCE = 1e-4
 
 
 class LaplaceFit(NamedTuple):
@@ -55,6 +56,7 @@ class LaplaceFit(NamedTuple):
         effects: e*_d at the mode; axes databases, 2.
         log_marginal: log p(D), Laplace approximation, nats.
         gradient_norm: Largest absolute gradient entry at the mode.
+        inner_gradient: The same for the inner modes.
         steps: Outer Newton steps taken.
         seconds: Wall time.
     """
@@ -65,6 +67,7 @@ class LaplaceFit(NamedTuple):
     effects: Float[np.ndarray, "databases 2"]
     log_marginal: float
     gradient_norm: float
+    inner_gradient: float
     steps: int
     seconds: float
 
@@ -138,7 +141,7 @@ def laplace(
     settings = _Settings(variant, priors, support, sites, batch.num_channels)
     phi = jnp.asarray(start.mode) if start is not None else _start(sites, batch)
     effects = jnp.zeros((batch.num_databases, 2))
-    effects, value = _inner(batch, phi, effects, settings)
+    effects, value, _ = _inner(batch, phi, effects, settings)
     damping, steps = 0.0, 0
     while True:
         _, gradient, hessian = _outer(batch, phi, effects, settings)
@@ -151,6 +154,12 @@ def laplace(
             )
         phi, effects, value, damping = _newton_step(batch, phi, effects, value, gradient, hessian, damping, settings)
         steps += 1
+    inner_gradient = float(_inner(batch, phi, effects, settings)[2])
+    if not inner_gradient < INNER_TOLERANCE:
+        raise FloatingPointError(
+            f"variant={variant.value}: the effects of a database do not converge in {INNER_STEPS} steps, largest "
+            f"gradient {inner_gradient:.2g}; give tighter priors"
+        )
     curvature = np.linalg.eigvalsh(-np.asarray(hessian))
     if not curvature.min() > 0:
         raise FloatingPointError(
@@ -167,6 +176,7 @@ def laplace(
         np.asarray(effects),
         log_marginal,
         norm,
+        inner_gradient,
         steps,
         time.perf_counter() - began,
     )
@@ -194,26 +204,32 @@ def draw_effects(
     """
     settings = _Settings(variant, priors, support, fit.sites, batch.num_channels)
     noise = rng.standard_normal((len(phi), batch.num_databases, len(settings.random)))
-    intercepts, couplings = _drawn_effects(
+    (intercepts, couplings), gradient = _drawn_effects(
         batch, jnp.asarray(phi), jnp.asarray(noise), jnp.asarray(fit.effects), settings
     )
+    if not float(gradient.max()) < INNER_TOLERANCE:
+        raise FloatingPointError(
+            f"variant={variant.value}: the effects of a database do not converge in {INNER_STEPS} steps for a draw, "
+            f"largest gradient {float(gradient.max()):.2g}; give tighter priors"
+        )
     return np.asarray(intercepts), np.asarray(couplings)
 
 
 @partial(jax.jit, static_argnames="settings")
 def _drawn_effects(
     batch: Batch, phi: Array, noise: Array, effects: Array, settings: "_Settings"
-) -> tuple[Array, Array]:
+) -> tuple[tuple[Array, Array], Array]:
     columns = settings.columns
 
-    def draw(inputs: tuple[Array, Array]) -> tuple[Array, Array]:
+    def draw(inputs: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
         point, normal = inputs
-        modes, _, precision = _inner_modes(batch, point, effects, settings, tolerance=1e-5)
+        modes, _, precision, gradient = _inner_modes(batch, point, effects, settings, tolerance=1e-5)
         factor = jnp.linalg.cholesky(precision)
         # precision = L L', so solving L' e = normal gives covariance inv(precision).
         jitter = jax.scipy.linalg.solve_triangular(factor, normal[..., None], lower=True, trans=1)[..., 0]
         population = unpack_population(point, settings.sites, settings.num_channels)
-        return database_parameters(settings.variant, population, modes.at[:, columns].add(jitter), settings.priors)
+        drawn = database_parameters(settings.variant, population, modes.at[:, columns].add(jitter), settings.priors)
+        return drawn, gradient
 
     return jax.lax.map(draw, (phi, noise))
 
@@ -304,19 +320,19 @@ def _log_marginal_terms(joint: Array, precision: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames="settings")
-def _inner(batch: Batch, phi: Array, effects: Array, settings: _Settings) -> tuple[Array, Array]:
-    """Inner modes e*_d from a starting point, and the log marginal posterior at phi.
+def _inner(batch: Batch, phi: Array, effects: Array, settings: _Settings) -> tuple[Array, Array, Array]:
+    """Inner modes e*_d from a starting point, the log marginal posterior at phi, and the largest inner gradient.
 
     Damped Newton; the inner log joint is strictly concave, so halving steps always reaches the mode.
     """
-    modes, joint, precision = _inner_modes(batch, phi, effects, settings)
+    modes, joint, precision, largest = _inner_modes(batch, phi, effects, settings)
     value = joint.sum() if not settings.random else _log_marginal_terms(joint, precision)
-    return modes, value + _log_outer_prior(phi, settings)
+    return modes, value + _log_outer_prior(phi, settings), largest
 
 
 def _inner_modes(
     batch: Batch, phi: Array, effects: Array, settings: _Settings, tolerance: float = 1e-9
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     population = unpack_population(phi, settings.sites, settings.num_channels)
     likelihood = _likelihood(batch, settings.support)
     columns = settings.columns
@@ -327,7 +343,7 @@ def _inner_modes(
 
     if not settings.random:
         rows = rows_at(effects)
-        return effects, rows[:, 0], jnp.zeros((rows.shape[0], 0, 0))
+        return effects, rows[:, 0], jnp.zeros((rows.shape[0], 0, 0)), jnp.zeros(())
     scales = settings.scales(population)
 
     def terms(current: Array) -> tuple[Array, Array, Array]:
@@ -353,8 +369,8 @@ def _inner_modes(
         )
 
     state = (effects, *terms(effects), jnp.ones(batch.num_databases), 0)
-    modes, joint, _, precision, _, _ = jax.lax.while_loop(unfinished, advance, state)
-    return modes, joint, precision
+    modes, joint, gradient, precision, _, _ = jax.lax.while_loop(unfinished, advance, state)
+    return modes, joint, precision, jnp.abs(gradient).max()
 
 
 @partial(jax.jit, static_argnames="settings")
@@ -419,7 +435,7 @@ def _newton_step(
     for _ in range(40):
         steps = projected / np.maximum(np.abs(curvature) + damping, 1e-8)
         proposal = phi + jnp.asarray(vectors @ np.clip(steps, -2.0, 2.0))
-        new_effects, new_value = _inner(batch, proposal, effects, settings)
+        new_effects, new_value, _ = _inner(batch, proposal, effects, settings)
         if bool(jnp.isfinite(new_value)) and float(new_value) >= float(value) - 1e-9 * (1 + abs(float(value))):
             return proposal, new_effects, new_value, damping / 10 if damping > 1e-6 else 0.0
         damping = max(4 * damping, 1e-3 * float(np.abs(curvature).max()))

@@ -75,6 +75,13 @@ class Posterior:
     provenance: Mapping[str, str] = field(default_factory=dict)
     fingerprints: tuple[np.ndarray, ...] = ()
 
+    def __post_init__(self) -> None:
+        for site, value in self.draws.items():
+            if not np.isfinite(value).all():
+                raise ValueError(f"draws of {site} hold NaN or infinity; refit the posterior")
+        if self.coupling is not None and not np.isfinite(self.coupling):
+            raise ValueError(f"coupling={self.coupling}: a finite number of nats is needed")
+
     @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels, in the order of gamma."""

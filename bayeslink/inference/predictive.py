@@ -92,6 +92,26 @@ class SubgraphDistribution:
         """Probability of the most probable subset."""
         return self.probabilities.max(axis=1)
 
+    @property
+    def mode_certain(self) -> Bool[np.ndarray, " questions"]:
+        """True: every subset was listed."""
+        return np.ones(len(self.probabilities), dtype=bool)
+
+    @property
+    def unexplored_mass(self) -> Float[np.ndarray, " questions"]:
+        """0: every subset was listed."""
+        return np.zeros(len(self.probabilities))
+
+    @property
+    def entropy_standard_error(self) -> Float[np.ndarray, " questions"]:
+        """0: the entropy is a sum over all subsets."""
+        return np.zeros(len(self.probabilities))
+
+    @property
+    def connected_standard_error(self) -> Float[np.ndarray, " questions"]:
+        """0: the probability is a sum over all subsets."""
+        return np.zeros(len(self.probabilities))
+
     def probability_of(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """Probability of one subset for each question."""
         return np.take_along_axis(self.probabilities, _code(selection)[:, None], axis=1)[:, 0]

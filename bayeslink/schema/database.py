@@ -1,7 +1,8 @@
 """The schema graph of a live database, by SQLAlchemy reflection; nothing is ever written to it.
 
 Views are nodes without keys. What the catalogue holds but cannot be read (a view on a dropped table, a type
-that SQLAlchemy does not know) is named in `SchemaGraph.warnings`, a key that dangles in `dropped`.
+that SQLAlchemy does not know) is named in `SchemaGraph.warnings`, a key that dangles in `dropped`. So are the
+tables in which SQLite keeps the contents of a virtual table: they are left out.
 """
 
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import sqlalchemy
-from sqlalchemy.engine import Engine, Inspector
+from sqlalchemy.engine import Connection, Engine, Inspector
 from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import CompileError, DBAPIError, SAWarning, SQLAlchemyError
 from sqlalchemy.types import NullType, TypeEngine
@@ -42,8 +43,8 @@ def read_database(url: str, name: str | None = None, schemas: Sequence[str] | No
 
     Raises:
         ValueError: If the database cannot be reached, is not there or is not a database, its
-            dialect is unknown or its driver not installed, or it has no tables. No message shows
-            a password.
+            dialect is unknown or its driver not installed, a schema does not exist, or it has no
+            tables. No message shows a password.
     """
     if isinstance(schemas, str) or (schemas is not None and not schemas):
         raise ValueError(f"schemas={schemas!r}: give a list of schema names, or None for the default schema")
@@ -80,17 +81,39 @@ def _read(engine: Engine, schemas: Sequence[str] | None) -> _Catalogue:
     # One connection for all: NullPool would open a new one for every question to the catalogue.
     with engine.connect() as connection:
         inspector = sqlalchemy.inspect(connection)
+        if engine.dialect.name == "sqlite":
+            _check_sqlite_schemas(inspector, schemas or ())
         for schema in [None] if schemas is None else schemas:
             before = len(found.tables)
-            _read_schema(inspector, schema, found)
+            _read_schema(inspector, schema, found, _shadow_tables(connection, schema))
             if schema is not None and len(found.tables) == before:
                 found.notes.append(f"schema {schema!r} has no tables")
     return found
 
 
-def _read_schema(inspector: Inspector, schema: str | None, found: _Catalogue) -> None:
-    tables, views = inspector.get_table_names(schema=schema), _view_names(inspector, schema)
+def _check_sqlite_schemas(inspector: Inspector, schemas: Sequence[str]) -> None:
+    held = inspector.get_schema_names()
+    for schema in schemas:
+        # SQLAlchemy does not list `temp`, which every connection has.
+        if schema.casefold() not in {"temp", *map(str.casefold, held)}:
+            raise ValueError(f"schemas={list(schemas)}: there is no schema {schema!r}; there is {', '.join(held)}")
+
+
+def _shadow_tables(connection: Connection, schema: str | None) -> set[str]:
+    """Tables in which SQLite keeps the contents of a virtual table, such as those of a full-text index."""
+    if connection.dialect.name != "sqlite":
+        return set()
+    rows = connection.execute(sqlalchemy.text("PRAGMA table_list")).mappings()
+    place = (schema or "main").casefold()
+    return {row["name"] for row in rows if row["type"] == "shadow" and row["schema"].casefold() == place}
+
+
+def _read_schema(inspector: Inspector, schema: str | None, found: _Catalogue, shadows: set[str]) -> None:
+    names, views = inspector.get_table_names(schema=schema), _view_names(inspector, schema)
+    tables = [name for name in names if name not in shadows]
     notes = found.notes
+    if left_out := [name for name in names if name in shadows]:
+        notes.append(f"shadow tables of virtual tables are left out: {', '.join(left_out)}")
     columns = _each(inspector.get_multi_columns, inspector.get_columns, [*tables, *views], schema, notes)
     readable = [name for name in tables if name in columns]
     primary = _each(inspector.get_multi_pk_constraint, inspector.get_pk_constraint, readable, schema, notes)

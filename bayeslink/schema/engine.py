@@ -3,6 +3,7 @@
 SQLite files are opened with `mode=ro`, so that a missing file is an error and is never created.
 """
 
+import os.path
 import sqlite3
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from sqlalchemy.pool import NullPool
 __all__ = ["Target", "open_engine", "parse_target"]
 
 _SECRETS = ("password", "passwd", "pwd", "token", "secret", "key", "odbc_connect")
+_NO_URL = "no SQLAlchemy URL; write dialect+driver://user:password@host/name"
 
 
 class Target(NamedTuple):
@@ -58,17 +60,25 @@ def parse_target(url: str) -> Target:
     """The address that a SQLAlchemy URL, or the path of an SQLite file, names.
 
     Raises:
-        ValueError: If the text is not a URL and no file lies at that path.
+        ValueError: If the text is not a URL and no file lies at that path. The text is not shown where
+            it may hold a password.
     """
     if "://" not in url:
-        if not Path(url).exists():
-            raise ValueError(f"{url}: no such file; give an SQLite file or a URL such as dialect://host/name")
-        return Target(URL.create("sqlite", database=url))
+        if os.path.exists(url):
+            return Target(URL.create("sqlite", database=url))
+        if _may_hold_a_password(url):
+            raise ValueError(f"url is no file, and {_NO_URL}")
+        raise ValueError(f"{url}: no such file; give an SQLite file or a URL such as dialect://host/name")
     try:
-        return Target(make_url(url))
+        target = Target(make_url(url))
     except (ArgumentError, ValueError):
         # From None and without the text, which may hold a password.
-        raise ValueError("url is no SQLAlchemy URL; write dialect+driver://user:password@host/name") from None
+        raise ValueError(f"url is {_NO_URL}") from None
+    # A password out of its place (a slash too many, an @ in it) is read as part of the host or the name.
+    is_file = target.file is not None and target.file.exists()
+    if "@" in (target.url.host or "") or (not is_file and _may_hold_a_password(target.url.database or "")):
+        raise ValueError(f"url is {_NO_URL}, with %40 for an @ in the password")
+    return target
 
 
 def open_engine(target: Target) -> Engine:
@@ -88,6 +98,10 @@ def open_engine(target: Target) -> Engine:
         raise ValueError(f"{target}: the driver {error.name!r} is not installed; pip install it") from None
     except (SQLAlchemyError, TypeError) as error:
         raise ValueError(f"{target}: the URL does not fit its dialect ({target.reason(error)})") from None
+
+
+def _may_hold_a_password(text: str) -> bool:
+    return ":" in text and "@" in text
 
 
 def _sqlite_engine(target: Target) -> Engine:

@@ -238,7 +238,8 @@ def _check_key(
     if len(set(columns)) < len(columns) or len(set(ref_columns)) < len(ref_columns):
         return None, "it names a column twice"
     if len(columns) != len(ref_columns):
-        return None, f"{len(columns)} columns reference {len(ref_columns)}"
+        verb = "column references" if len(columns) == 1 else "columns reference"
+        return None, f"{len(columns)} {verb} {len(ref_columns)}"
     return ForeignKey(child, columns, parent, ref_columns, raw.origin), ""
 
 

@@ -1,6 +1,7 @@
 """Calibration measures against loops in plain Python."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -30,9 +31,16 @@ def test_measures_equal_plain_python(pairs, num_bins):
     assert calibration.calibration_error(p, y, num_bins) == pytest.approx(error_by_hand(pairs, num_bins), abs=1e-12)
     assert calibration.brier(p, y) == pytest.approx(sum((a - b) ** 2 for a, b in pairs) / len(pairs), abs=1e-12)
     assert calibration.mean_shift(p, y) == pytest.approx(sum(a - b for a, b in pairs) / len(pairs), abs=1e-12)
-    stated = [a if b else 1 - a for a, b in pairs]
-    expected = -math.inf if 0.0 in stated else sum(map(math.log, stated)) / len(pairs)
+    inside = [(min(max(a, sys.float_info.min), math.nextafter(1, 0)), b) for a, b in pairs]
+    expected = sum(math.log(a if b else 1 - a) for a, b in inside) / len(pairs)
     assert calibration.marginal_log_score(p, y) == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_score_of_a_marginal_that_rounds_to_the_impossible_is_finite():
+    impossible = calibration.marginal_log_score(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    assert impossible == pytest.approx((math.log(sys.float_info.min) + math.log(2**-53)) / 2, rel=1e-12)
+    certain = calibration.marginal_log_score(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    assert certain == pytest.approx(0, abs=1e-15)
 
 
 def test_there_are_fifteen_bins_and_one_lies_in_the_last():

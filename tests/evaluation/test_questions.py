@@ -87,6 +87,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
         Question("3", "a", "Ports?", None, "SELECT id FROM ports"),
         Question("4", "a", "Lakes?", None, "SELECT id FROM lakes"),
         Question("5", "b", "Broken?", None, "SELECT FROM WHERE"),
+        Question("6", "b", "Without gold?"),
     ]
     write_corpus(Corpus("bay", {"a": harbour("a"), "b": harbour("b")}, tuple(asked)), tmp_path / "bay")
     return read_corpus(tmp_path / "bay")
@@ -95,7 +96,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
 def test_corpus_questions_count_unresolved_and_know_twins(corpus, tmp_path):
     found = corpus_questions(corpus, [TokenOverlap(), BM25()], with_evidence=False, files=[tmp_path / "x"])
     assert [item.key for item in found.evidences] == [("bay", "a")]
-    assert found.num_unresolved == 2
+    assert (found.num_unresolved, found.num_without_query) == (2, 1)
     assert found.evidences[0].group.tolist() == [0, 0, 1]
     assert found.twins["bay", "a"] == (("bay", "b"),)
     np.testing.assert_array_equal(found.fingerprints["bay", "b"], hashed_fingerprint(harbour("b")))

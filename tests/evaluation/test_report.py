@@ -10,13 +10,16 @@ from bayeslink.evaluation.comparison import clustered_bootstrap
 from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.report import NUM_RESAMPLES, evaluate, fit_posteriors
 from bayeslink.evaluation.schemes import TABLE_VARIANTS, FitSettings
-from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
 from bayeslink.inference.posterior import load_posteriors, shipped_path
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Variant
 
 # The CONTRACT.md keys of the document, and of each variant.
-DOCUMENT = {"n_questions", "n_unresolved", "n_databases", "n_twins_left_out", "channels", "support", "variants"}
+DOCUMENT = {"n_questions", "n_unresolved", "n_databases", "n_twins_left_out", "channels", "support", "variants"} | {
+    "n_without_query",
+    "n_twins_left_out_of_fit",
+}
 SETTINGS = FitSettings(num_draws=10)
 
 
@@ -32,10 +35,11 @@ def table(posterior):
 
 
 def test_document_of_a_transfer(four, table):
-    found = evaluate(four, "transfer", table)
+    found = evaluate(replace(four, num_without_query=7), "transfer", table)
     assert found.keys() >= DOCUMENT
+    assert found["n_without_query"] == 7
     assert (found["n_questions"], found["n_databases"], found["n_unresolved"]) == (48, 4, 3)
-    assert found["n_twins_left_out"] == 0
+    assert (found["n_twins_left_out"], found["n_twins_left_out_of_fit"]) == (0, 0)
     assert (found["channels"], found["support"], found["data"]) == (["one", "two"], "all", "toy")
     assert list(found["variants"]) == [variant.value for variant in TABLE_VARIANTS]
 
@@ -85,14 +89,34 @@ def test_transfer_leaves_out_training_databases_their_twins_and_copies(four, tab
         info={"num_twins_left_out": 2},
     )
     found = evaluate(shared, "transfer", {Variant.HIERARCHICAL: trained})
-    assert (found["n_databases"], found["n_questions"], found["n_twins_left_out"]) == (1, 12, 3 + 2)
+    assert (found["n_databases"], found["n_questions"], found["n_twins_left_out"]) == (1, 12, 3)
+    assert found["n_twins_left_out_of_fit"] == 2
     kept = evaluate(shared, "transfer", {Variant.HIERARCHICAL: trained}, keep_twins=True)
-    assert (kept["n_databases"], kept["n_twins_left_out"]) == (4, 2)
+    assert (kept["n_databases"], kept["n_twins_left_out"], kept["n_twins_left_out_of_fit"]) == (4, 0, 2)
 
 
-def test_training_databases_are_known_without_fingerprints(four, posterior):
+def test_training_databases_are_known_without_fingerprints_but_not_their_twins(four, posterior, caplog):
     trained = {Variant.HIERARCHICAL: posterior(databases=(("toy", "a"), ("toy", "b")))}
     assert evaluate(four, "transfer", trained)["n_databases"] == 2
+    [record] = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "bayeslink.evaluation.report")
+    assert "2 of its 2 training databases have no fingerprint, so twins of them" in record.getMessage()
+    caplog.clear()
+    prints = tuple(four.fingerprints["toy", name] for name in "ab")
+    evaluate(
+        four, "transfer", {Variant.HIERARCHICAL: posterior(databases=(("x", "a"), ("x", "b")), fingerprints=prints)}
+    )
+    assert not caplog.records
+
+
+def test_posteriors_of_one_document_share_support_and_channels(four, posterior):
+    hierarchical, pooled = posterior(), posterior(Variant.POOLED)
+    narrow = replace(pooled, support=Support.NON_EMPTY)
+    with pytest.raises(ValueError, match=r"differ in support \(hierarchical all, pooled non-empty\)"):
+        evaluate(four, "transfer", {Variant.HIERARCHICAL: hierarchical, Variant.POOLED: narrow})
+    other = replace(pooled, standardisation=replace(pooled.standardisation, channels=("one", "three")))
+    with pytest.raises(ValueError, match=r"differ in channels \(hierarchical one\+two, pooled one\+three\)"):
+        evaluate(four, "transfer", {Variant.HIERARCHICAL: hierarchical, Variant.POOLED: other})
 
 
 def test_leave_one_out_counts_the_twins_that_no_fit_saw(four, monkeypatch):
@@ -116,6 +140,13 @@ def test_leave_one_out_counts_the_twins_that_no_fit_saw(four, monkeypatch):
     assert [len(keys) for keys in trained] == [3, 3, 3, 3]
 
 
+def test_a_database_left_out_for_two_others_counts_once(four):
+    twins = {("toy", "a"): (("toy", "b"), ("toy", "c")), ("toy", "b"): (("toy", "a"),), ("toy", "c"): (("toy", "a"),)}
+    paired = replace(four, twins=twins)
+    found = evaluate(paired, "leave-one-database-out", variants=[Variant.INDEPENDENT], settings=SETTINGS)
+    assert (found["n_twins_left_out"], found["n_twins_left_out_of_fit"]) == (3, 0)
+
+
 def test_databases_too_large_to_list_are_scored_as_well(evidence, questions_of, table):
     found = evaluate(questions_of([evidence("a"), evidence("big", num_tables=16)]), "transfer", table)
     assert (found["n_databases"], found["n_questions"]) == (2, 24)
@@ -127,13 +158,11 @@ def test_support_is_that_of_the_fit(four, posterior):
     assert evaluate(four, "transfer", narrow)["support"] == "non-empty"
 
 
-def test_empty_cases_are_refused(evidence, questions_of, four, table, posterior):
+def test_empty_cases_are_refused(questions_of, four, posterior):
     with pytest.raises(ValueError, match="no question has resolved gold"):
         evaluate(questions_of([]), "in-sample")
-    with pytest.raises(ValueError, match=r"no database is left to score \(1 have more than 15"):
-        evaluate(questions_of([evidence("big", num_tables=16)]), "transfer", table)
     known = posterior(databases=tuple(item.key for item in four.evidences))
-    with pytest.raises(ValueError, match="4 are twins of training"):
+    with pytest.raises(ValueError, match="no database is left to score, all are training databases or their twins"):
         evaluate(four, "transfer", {Variant.HIERARCHICAL: known})
 
 
@@ -179,6 +208,22 @@ def test_twins_of_the_held_out_sets_are_left_out_of_the_fit(evidence, questions_
     items = [evidence("a"), evidence("b", seed=1), evidence(twin[1], seed=2, dataset="spider")]
     (found,) = fit_posteriors(questions_of(items), [Variant.INDEPENDENT], ["bird-dev"], SETTINGS)
     assert found.databases == (("toy", "a"), ("toy", "b"))
+
+
+def test_a_renamed_twin_or_copy_of_a_held_out_database_is_left_out_of_the_fit(evidence, questions_of):
+    """A corpus of one's own never has the keys of the stored sets; only its fingerprints tell."""
+    stored = load_fingerprints()
+    held = [item.key for item in load_evidence("bird-dev")]
+    copy = min((stored[key] for key in held), key=len)
+    twin = max((stored[key] for key in held), key=len)
+    twin = twin[: int(0.6 * len(twin))]
+    items = [evidence(name, seed=seed) for seed, name in enumerate(("a", "copy", "b", "twin"))]
+    asked = questions_of(items, prints={("toy", "copy"): copy, ("toy", "twin"): twin})
+    (found,) = fit_posteriors(asked, [Variant.INDEPENDENT], ["bird-dev"], SETTINGS)
+    assert found.databases == (("toy", "a"), ("toy", "b"))
+    assert found.info["num_twins_left_out"] == 2
+    (whole,) = fit_posteriors(asked, [Variant.INDEPENDENT], settings=SETTINGS)
+    assert len(whole.databases) == 4
 
 
 def test_shipped_posterior_on_stored_questions():

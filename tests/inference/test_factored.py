@@ -98,3 +98,19 @@ def test_large_schemas_take_this_road():
     assert isinstance(found, FactoredDistribution)
     assert np.isfinite(scores).all()
     assert found.exact
+
+
+@pytest.mark.parametrize("intercept", [-12.0, -30.0])
+def test_almost_surely_empty_with_the_empty_set_excluded(intercept):
+    """Only the conditional distribution counts, even where P(no table) is 1 to the last digits."""
+    far = draws()._replace(intercept=np.full(DRAWS, intercept))
+    listed, scores = predict(evidence(), far, Support.NON_EMPTY)
+    factored = FactoredDistribution(evidence().values, EDGES, far, Support.NON_EMPTY)
+    np.testing.assert_allclose(factored.marginals, listed.marginals, rtol=1e-9)
+    found = [float(s[0]) for s in factored.log_probability_of(list(evidence().gold[:, None]))]
+    np.testing.assert_allclose(found, scores, rtol=1e-9)
+    np.testing.assert_array_equal(factored.mode, listed.mode)
+    assert np.isfinite(factored.entropy).all()
+    assert (np.abs(factored.entropy - listed.entropy) < 4 * factored.entropy_standard_error + 1e-12).all()
+    error = np.maximum(factored.connected_standard_error, 1e-3)
+    assert (np.abs(factored.connected_probability - listed.connected_probability) < 4 * error).all()

@@ -149,11 +149,3 @@ def test_non_empty_support_keeps_its_digits_when_the_empty_set_is_almost_sure(ev
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-10)
     np.testing.assert_allclose(found.marginals, [oracles.marginals(m) for m in expected], rtol=1e-10, atol=1e-14)
     assert np.isfinite(scores).all()
-
-
-def test_too_many_tables_are_refused(draws):
-    wide = make_evidence(np.zeros((1, 16, 2)), edge_array([]), None, "wide")
-    with pytest.raises(
-        ValueError, match=r"database 'wide' has 16 tables: listing subsets is limited to 15; link against"
-    ):
-        predict(wide, draws)

@@ -185,11 +185,20 @@ def test_empty_database_and_unknown_schema_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="there are no tables; check the name"):
         read_database(str(empty))
     full = create(tmp_path / "full.db")
-    with pytest.raises(ValueError, match=r"cannot be read .*nope"):
-        read_database(str(full), schemas=["nope"])
+    with pytest.raises(ValueError, match=r"schemas=\['Main', 'nope'\]: there is no schema 'nope'; there is main$"):
+        read_database(str(full), schemas=["Main", "nope"])
     for schemas in ("main", []):
         with pytest.raises(ValueError, match="schemas="):
             read_database(str(full), schemas=schemas)
+
+
+@pytest.mark.parametrize("schemas", [None, ["main"]])
+def test_shadow_tables_of_a_full_text_index_are_left_out(tmp_path: Path, schemas: list[str] | None):
+    script = "CREATE TABLE notes (body TEXT); CREATE VIRTUAL TABLE docs USING fts5(body);"
+    graph = read_database(str(create(tmp_path / "d.db", script)), schemas=schemas)
+    assert {table.name for table in graph.tables} == {"notes", "docs"}
+    [warning] = graph.warnings
+    assert warning.startswith("shadow tables of virtual tables are left out: docs_config, docs_content")
 
 
 def test_file_that_is_no_database_is_refused(tmp_path: Path):

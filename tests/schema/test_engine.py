@@ -53,13 +53,28 @@ def test_missing_sqlite_file_is_refused_and_not_created(tmp_path: Path):
         ("mssql+pymssql://ann:hunter2@host/db?token=hunter2", r"the driver 'pymssql' is not installed"),
         ("postgresql://ann:hunter2@host:port/db", "url is no SQLAlchemy URL"),
         ("://hunter2", "url is no SQLAlchemy URL"),
+        ("ann:hunter2@host/db", "url is no file, and no SQLAlchemy URL"),
+        ("postgresql:/ann:hunter2@host/db", "url is no file, and no SQLAlchemy URL"),
+        ("ann:hunter2@" + "x" * 300, "url is no file, and no SQLAlchemy URL"),
+        ("postgresql:///ann:hunter2@host/db", "url is no SQLAlchemy URL.*%40"),
+        ("sqlite:///ann:hunter2@host/db", "url is no SQLAlchemy URL.*%40"),
+        ("postgresql://ann:x@hunter2@host/db", "url is no SQLAlchemy URL.*%40"),
     ],
 )
 def test_addresses_that_cannot_be_opened_are_refused_without_their_password(url: str, message: str):
     with pytest.raises(ValueError, match=message) as caught:
         open_engine(parse_target(url))
     assert "hunter2" not in str(caught.value)
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_a_file_may_have_the_characters_of_a_password(tmp_path: Path):
+    path = tmp_path / "a:b@c.db"
+    sqlite3.connect(path).close()
+    assert parse_target(str(path)).file == path
+    assert parse_target(f"sqlite:///{path}").file == path
+    with pytest.raises(ValueError, match=r"missing: no such file"):
+        parse_target("missing")
 
 
 def test_url_that_does_not_fit_its_dialect_is_refused(monkeypatch: pytest.MonkeyPatch):

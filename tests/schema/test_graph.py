@@ -67,7 +67,7 @@ def test_primary_key_without_stated_order_is_that_of_the_columns():
         (RawKey("Child", ("a",), "Parent", ("w",)), "column 'w' does not exist in 'Parent'"),
         (RawKey("Parent", ("x",), "Child"), "has no primary key"),
         (RawKey("Child", ("a", "A"), "Parent", ("x", "y")), "names a column twice"),
-        (RawKey("Child", ("a",), "Parent"), "1 columns reference 2"),
+        (RawKey("Child", ("a",), "Parent"), "1 column references 2"),
         (RawKey("Child", ("a",), "Parent", ("x",), ref_schema="other"), "does not exist"),
     ],
 )
