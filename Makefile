@@ -2,10 +2,13 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint posteriors evidence clean
+.PHONY: help install embeddings demo test lint quick posteriors evidence clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
+CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
+PLOTS := $(wildcard bayeslink/plots/*.py)
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +40,18 @@ test: .venv/.installed ## every test, linters and the import contract included
 
 lint: .venv/.installed ## linters alone
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/ty check bayeslink && $(BIN)/lint-imports
+
+quick: .venv/.installed ## every experiment at its small size, in output/quick
+	for name in $(CLAIMS); do $(BIN)/python experiments/$$name/run.py --quick; done
+
+experiments/%/table.csv experiments/%/table.json &: experiments/%/run.py experiments/%/config.toml $(CORE) | .venv/.installed
+	$(BIN)/python $< --config experiments/$*/config.toml
+
+paper/figures/%.pdf: experiments/%/draw.py experiments/%/table.csv $(PLOTS) | .venv/.installed
+	@mkdir -p $(@D)
+	$(BIN)/python $< --table experiments/$*/table.csv --out $@
+
+figures/%: paper/figures/%.pdf ;
 
 evidence: .venv/.embeddings ## rebuild data/evidence from the benchmarks' texts ($$BAYESLINK_DATA)
 	$(BIN)/python scripts/build_evidence.py

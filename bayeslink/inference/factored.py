@@ -24,8 +24,6 @@ __all__ = ["FactoredDistribution", "padded_plan"]
 
 SAMPLES_PER_DRAW = 10
 """Exact samples of each draw in the pool."""
-FORCED = 1e6
-"""Log-odds of a table that is held in the selection while a sample is drawn."""
 
 
 def padded_plan(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> tuple[Plan, int]:
@@ -316,4 +314,6 @@ def _sampled_not_empty(key: Array, unary: Array, plan: Plan, gain: Array, num_ta
     first = jax.random.categorical(choice, jnp.log(jnp.maximum(weights, 0.0)), axis=0)
     held_out = place[:, None] < first[None, :]
     forced = place[:, None] == first[None, :]
-    return queries.sample(rest, jnp.where(held_out, queries.CLAMPED, jnp.where(forced, FORCED, many)), plan, gains).T
+    return queries.sample(
+        rest, jnp.where(held_out, queries.CLAMPED, jnp.where(forced, queries.FORCED, many)), plan, gains
+    ).T

@@ -8,19 +8,47 @@ traced back) by visiting the tables in reverse order of elimination:
     logit P(x_v = 1 | x_S) = log F(1, x_S) - log F(0, x_S)
 """
 
+import heapq
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bayeslink.inference.elimination import Plan, eliminated_unary, forward_log, log_sum, projected, width_of
+from bayeslink.inference.elimination import (
+    Plan,
+    eliminated_unary,
+    forward_log,
+    log_partition,
+    log_sum,
+    marginals,
+    pair_marginals,
+    projected,
+    separator_gain,
+    width_of,
+)
+from bayeslink.model.autologistic import energy
 
-__all__ = ["CLAMPED", "Traced", "cover_probability", "mode", "sample", "size_distribution", "trace"]
+__all__ = [
+    "CLAMPED",
+    "FORCED",
+    "Traced",
+    "best",
+    "cover_probability",
+    "entropy",
+    "mode",
+    "prefix_covers",
+    "sample",
+    "size_distribution",
+    "trace",
+]
 
 CLAMPED = -1e15
 """Log-odds of a table that is held out of the selection; far below any log-odds in use, yet finite."""
+
+FORCED = 1e6
+"""Log-odds of a table that is held in the selection; an energy keeps ten decimals beside it."""
 
 
 class Traced(NamedTuple):
@@ -122,6 +150,99 @@ def cover_probability(
     """P(selection inside S): Z with the tables outside S held out, over Z."""
     clamped = forward_log(jnp.where(inside, unary, CLAMPED), plan, gain)
     return jnp.exp(clamped - forward_log(unary, plan, gain))
+
+
+def prefix_covers(
+    unary: Float[Array, " tables"], plan: Plan, gain: Float[Array, "steps states 1"], order: Int[Array, " tables"]
+) -> Float[Array, " prefixes"]:
+    """P(selection inside S) for the first 0, 1, ..., n tables of an order, all in one pass.
+
+    Args:
+        unary: Log-odds of each table if it had no neighbours.
+        plan: Elimination order.
+        gain: As in `trace`, the same for every prefix.
+        order: All tables, the first to be included first.
+    """
+    rank = jnp.argsort(order)
+    inside = rank[:, None] < jnp.arange(unary.shape[0] + 1)[None, :]
+    return cover_probability(jnp.broadcast_to(unary[:, None], inside.shape), plan, gain, inside)
+
+
+def entropy(
+    unary: Float[Array, "*questions tables"], plan: Plan, coupling: Float[Array, " edges"]
+) -> Float[Array, "*questions"]:
+    """Entropy of the distribution over selections, nats: log Z - a . E[x] - sum_e beta_e E[x_s x_t]."""
+    expected = (unary * marginals(unary, plan, coupling)).sum(axis=-1)
+    paired = (coupling * pair_marginals(unary, plan, coupling)).sum(axis=-1)
+    return log_partition(unary, plan, coupling) - expected - paired
+
+
+def best(
+    unary: Float[np.ndarray, " tables"],
+    plan: Plan,
+    edges: Int[np.ndarray, "edges 2"],
+    coupling: Float[np.ndarray, " edges"],
+    k: int,
+) -> tuple[Bool[np.ndarray, "subsets tables"], Float[np.ndarray, " subsets"]]:
+    """The k most probable selections and their log-probabilities, nats, most probable first; exact.
+
+    Lawler (1972): the selections but the best are split by the first table at which they leave it; each part's
+    best is a mode with some tables held in or out, and the best of the parts comes next. All parts of one
+    split are solved in one pass.
+
+    Args:
+        unary: Log-odds of each table if it had no neighbours.
+        plan: Elimination order of the graph.
+        edges: Node positions of each edge.
+        coupling: Gain of each edge, nats.
+        k: How many; fewer are returned where there are fewer selections.
+
+    Raises:
+        ValueError: If `k` is below 1.
+    """
+    if k < 1:
+        raise ValueError(f"k={k}: at least one selection is needed")
+    num_tables = len(unary)
+    gain = separator_gain(plan, jnp.asarray(coupling))
+    log_z = float(log_partition(jnp.asarray(unary), plan, jnp.asarray(coupling)))
+
+    def solve(held: Int[np.ndarray, "parts tables"]) -> list[tuple[float, tuple[bool, ...]]]:
+        """Best selection of each part; `held` is 1 in, 0 out, -1 free."""
+        columns = np.where(held == 1, FORCED, np.where(held == 0, CLAMPED, unary)).T
+        # One compiled program serves every split: parts are padded to the number of tables.
+        padded = np.concatenate([columns, np.repeat(unary[:, None], num_tables - columns.shape[1], axis=1)], axis=1)
+        chosen = np.asarray(_mode(jnp.asarray(padded), plan, gain)[0]).T[: len(held)]
+        scores = energy(jnp.asarray(chosen, dtype=float), jnp.asarray(unary), jnp.asarray(edges), jnp.asarray(coupling))
+        return [(float(s), tuple(x.tolist())) for s, x in zip(np.asarray(scores), chosen, strict=True)]
+
+    free = np.full((1, num_tables), -1)
+    waiting = [_Waiting((-score, chosen, free[0])) for score, chosen in solve(free)]
+    found: list[tuple[float, tuple[bool, ...]]] = []
+    while waiting and len(found) < k:
+        cost, chosen, held = heapq.heappop(waiting)
+        found.append((-cost, chosen))
+        open_tables = np.flatnonzero(held == -1)
+        parts = np.repeat(held[None, :], len(open_tables), axis=0)
+        for row, table in enumerate(open_tables):
+            parts[row, open_tables[:row]] = np.array(chosen)[open_tables[:row]]
+            parts[row, table] = not chosen[table]
+        if len(parts):
+            for part, (score, other) in zip(parts, solve(parts), strict=True):
+                heapq.heappush(waiting, _Waiting((-score, other, part)))
+    selections = np.array([chosen for _, chosen in found], dtype=bool)
+    return selections, np.array([score for score, _ in found]) - log_z
+
+
+class _Waiting(tuple):
+    """A part in the queue, ordered by its cost and selection alone."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: tuple) -> bool:
+        return self[:2] < other[:2]
+
+
+_mode = jax.jit(mode)
 
 
 def size_distribution(

@@ -44,7 +44,7 @@ def test_hierarchical_draws_population_and_databases(hierarchical, world):
     single = dict.fromkeys(("alpha", "beta", "sigma_alpha", "sigma_beta"), (40,))
     assert shapes == {**single, "gamma": (40, 2), "alpha_d": (40, 3), "beta_d": (40, 3)}
     assert posterior.databases == tuple(item.key for item in world)
-    assert posterior.checks == {"converged": True, "hessian_negative_definite": True}
+    assert posterior.checks == {"converged": True, "inner_converged": True, "hessian_negative_definite": True}
     assert posterior.info["num_questions"] == 24
     assert posterior.info["log_marginal"] == pytest.approx(found.log_marginal)
     assert posterior.coupling is None

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from strategies import Model, few, models
 
 from bayeslink.inference import queries
@@ -78,3 +78,61 @@ def test_samples_have_the_exact_distribution():
     statistic = float(((counts - expected) ** 2 / expected).sum())
     # 31 degrees of freedom: mean 31, variance 62; four standard errors.
     assert abs(statistic - 31) < 4 * math.sqrt(62)
+
+
+# Each example compiles its own shapes here, so fewer of them.
+rare = settings(max_examples=5, derandomize=True, deadline=None)
+
+
+@rare
+@given(models(max_tables=TABLES))
+def test_entropy_and_prefixes_equal_the_list(model: Model):
+    probability = listed(model)
+    order = plan(model.edges, model.num_tables)
+    found = queries.entropy(jnp.array(model.unary), order, jnp.array(model.coupling))
+    expected = -math.fsum(p * math.log(p) for p in probability.values() if p > 0)
+    assert float(found) == pytest.approx(expected, rel=1e-9, abs=1e-10)
+    ranking = np.argsort(-model.unary, kind="stable")
+    covers = queries.prefix_covers(
+        jnp.array(model.unary), order, separator_gain(order, jnp.array(model.coupling)), jnp.array(ranking)
+    )
+    assert len(covers) == model.num_tables + 1
+    for size in range(model.num_tables + 1):
+        outside = ranking[size:]
+        exact = math.fsum(p for x, p in probability.items() if not any(x[t] for t in outside))
+        assert float(covers[size]) == pytest.approx(exact, rel=1e-10)
+
+
+@rare
+@given(models(max_tables=6))
+def test_best_selections_come_in_order_and_none_is_missed(model: Model):
+    probability = listed(model)
+    order = plan(model.edges, model.num_tables)
+    chosen, log_probability = queries.best(model.unary, order, model.edges, model.coupling, 5)
+    wanted = sorted(probability.values(), reverse=True)[:5]
+    assert len(chosen) == min(5, 2**model.num_tables)
+    np.testing.assert_allclose(np.exp(log_probability), wanted, rtol=1e-9)
+    assert len({tuple(x) for x in chosen.tolist()}) == len(chosen)
+    for x, value in zip(chosen.astype(int).tolist(), log_probability, strict=True):
+        assert math.exp(value) == pytest.approx(probability[tuple(x)], rel=1e-9)
+
+
+def test_best_of_a_large_graph_starts_with_the_mode():
+    """On a path of 60 tables the second best differs from the best, and no single flip does better than it."""
+    rng = np.random.default_rng(8)
+    edges = np.array([(t, t + 1) for t in range(59)])
+    unary, coupling = rng.normal(0, 2, 60), rng.normal(0.5, 1, 59)
+    order = plan(edges, 60)
+    chosen, log_probability = queries.best(unary, order, edges, coupling, 4)
+    mode, score = queries.mode(jnp.array(unary)[:, None], order, separator_gain(order, jnp.array(coupling)))
+    np.testing.assert_array_equal(chosen[0], np.asarray(mode)[:, 0])
+
+    def energy(x: np.ndarray) -> float:
+        return float(unary @ x + coupling @ (x[edges[:, 0]] * x[edges[:, 1]]))
+
+    assert energy(chosen[0]) == pytest.approx(float(score[0]), rel=1e-10)
+    flips = [energy(np.where(np.arange(60) == t, ~chosen[0], chosen[0])) for t in range(60)]
+    assert energy(chosen[1]) >= max(flips) - 1e-9
+    assert (np.diff(log_probability) <= 1e-12).all()
+    with pytest.raises(ValueError, match="k=0: at least one selection is needed"):
+        queries.best(unary, order, edges, coupling, 0)
