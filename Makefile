@@ -36,7 +36,7 @@ output/%.sqlite: data/sample/databases/%.sql .venv/.installed
 	$(BIN)/python data/sample/build.py output $*
 
 test: .venv/.installed ## every test, linters and the import contract included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: .venv/.installed ## linters alone
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/ty check bayeslink && $(BIN)/lint-imports

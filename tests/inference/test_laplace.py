@@ -33,7 +33,7 @@ def point_of(variant: Variant) -> np.ndarray:
 
 def log_marginal(batch, phi: np.ndarray, variant: Variant):
     """Inner modes and log marginal posterior density at phi."""
-    return module._inner(batch, jnp.array(phi), jnp.zeros((batch.num_databases, 2)), settings_of(variant))
+    return module._inner(batch, jnp.array(phi), jnp.zeros((batch.num_databases, 2)), settings_of(variant))[:2]
 
 
 def log_posterior(variant: Variant, world, phi: np.ndarray) -> float:
@@ -219,7 +219,7 @@ def lone_draws(lone) -> np.ndarray:
     """400 draws of (alpha_d, beta_d) with the population held at POINT; axes draws, 2."""
     variant = Variant.HIERARCHICAL
     phi = point_of(variant)
-    given = LaplaceFit(population_sites(variant), phi, np.eye(6), np.zeros((1, 2)), 0.0, 0.0, 0, 0.0)
+    given = LaplaceFit(population_sites(variant), phi, np.eye(6), np.zeros((1, 2)), 0.0, 0.0, 0.0, 0, 0.0)
     rng = np.random.default_rng(0)
     drawn = draw_effects(pack(lone), given, np.tile(phi, (400, 1)), variant, Priors(), Support.ALL, rng)
     return np.stack([drawn[0][:, 0], drawn[1][:, 0]], axis=1)
