@@ -18,7 +18,8 @@ install: .venv/.installed ## the package and its development tools, in .venv
 .venv/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $@
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat -e . && touch $@
 
 embeddings: .venv/.embeddings ## the extra with sentence embeddings (PyTorch), in .venv
 

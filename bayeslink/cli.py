@@ -79,6 +79,17 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from bayeslink import __version__
+
+        print(f"bayeslink {__version__}")
+        raise typer.Exit
+
+
 @app.command()
 def link(
     url: Annotated[str, typer.Argument(help="SQLAlchemy URL, or the path of an SQLite file; opened read-only.")],
@@ -86,6 +97,7 @@ def link(
     evidence: Annotated[str | None, typer.Option(help="A hint read together with the question.")] = None,
     posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
     channels: Annotated[str | None, typer.Option(help="lexical or embedding; by default what is installed.")] = None,
+    variant: Annotated[str | None, typer.Option(help="Variant of the posterior; hierarchical by default.")] = None,
     cover: Annotated[float, typer.Option(help="Level of the smallest cover.")] = 0.95,
     max_risk: Annotated[
         float | None, typer.Option(help="Ask when the most probable set is wrong with a larger probability.")
@@ -101,7 +113,7 @@ def link(
     keep_compiled()
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
-    linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, schemas=schema)
+    linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, variant=variant, schemas=schema)
     found = linker.link(question, evidence, cover, max_risk)
     for sentence in (*linker.graph.dropped, *linker.graph.warnings):
         _say(f"warning: {sentence}")
@@ -126,8 +138,14 @@ def link(
     chosen = document["cover"]
     print(f"\ncover      {', '.join(chosen['tables']) or 'no table'}")
     print(f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {cover:g})")
+    if len(chosen["tables"]) == len(document["tables"]) > 1:
+        print("           that is the whole schema: at this level the evidence does not narrow it")
     best = document["mode"]
     print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
+    if not best["tables"]:
+        second = next(((tables, p) for tables, p in found.top(2) if tables), None)
+        if second is not None:
+            print(f"           most probable set with a table: {', '.join(second[0])} (probability {second[1]:.3f})")
     print(f"entropy    {document['entropy_nats']:.2f} nats, expected size {document['expected_size']:.2f}")
     if found.approximation:
         print(f"note       {found.approximation}")

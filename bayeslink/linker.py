@@ -40,7 +40,7 @@ def available_kind() -> str:
     return "embedding" if extra else "lexical"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Link:
     """What a question needs of one database.
 
@@ -101,6 +101,33 @@ class Link:
     def tables(self) -> tuple[str, ...]:
         """Names of the tables of the cover, most probable first."""
         return tuple(self.graph.table_names[t] for t in self._order() if self.cover.chosen[0, t])
+
+    def cover_probability(self, tables: Sequence[str]) -> float:
+        """P(every needed table is among these), by name.
+
+        Raises:
+            ValueError: If a name is not a table's.
+        """
+        chosen = np.zeros((1, self.graph.num_tables), dtype=bool)
+        for name in tables:
+            found = self.graph.find(name)
+            if found is None:
+                raise ValueError(f"tables: {name!r} is not a table of {self.graph.name}; see `to_frame`")
+            chosen[0, found] = True
+        return float(self.distribution.cover_probability(chosen)[0])
+
+    def top(self, k: int = 5) -> list[tuple[tuple[str, ...], float]]:
+        """The k most probable sets of tables with their probabilities, most probable first."""
+        chosen, probability = self.distribution.top(k)
+        names = self.graph.table_names
+        return [
+            (tuple(names[t] for t in self._order() if subset[t]), float(p))
+            for subset, p in zip(chosen[0], probability[0], strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{self.graph.table_names[t]} {self.probabilities[t]:.2f}" for t in self._order()[:5])
+        return f"Link({self.question!r}: {named}{', ...' if self.graph.num_tables > 5 else ''})"
 
     def _order(self) -> list[int]:
         return np.argsort(-self.probabilities, kind="stable").tolist()
@@ -253,6 +280,7 @@ class SchemaLinker:
         *,
         posterior: Path | str | None = None,
         channels: str | None = None,
+        variant: str | None = None,
         schemas: Sequence[str] | None = None,
     ) -> "SchemaLinker":
         """A linker for a live database, opened read-only.
@@ -261,17 +289,24 @@ class SchemaLinker:
             url: SQLAlchemy URL, or the path of an SQLite file.
             posterior: File made by `bayeslink fit`; the population posterior in the package by default.
             channels: "lexical" or "embedding"; by default the posterior's, or what is installed.
+            variant: Variant whose posterior is used; `hierarchical` where the file holds it.
             schemas: Database schemas to read; the default one where None.
 
         Raises:
             ValueError: If the database, the posterior or the channels cannot be used.
             MissingExtraError: If the channels need an extra that is not installed.
         """
-        return cls.from_graph(read_database(url, schemas=schemas), posterior=posterior, channels=channels)
+        graph = read_database(url, schemas=schemas)
+        return cls.from_graph(graph, posterior=posterior, channels=channels, variant=variant)
 
     @classmethod
     def from_graph(
-        cls, graph: SchemaGraph, *, posterior: Path | str | None = None, channels: str | None = None
+        cls,
+        graph: SchemaGraph,
+        *,
+        posterior: Path | str | None = None,
+        channels: str | None = None,
+        variant: str | None = None,
     ) -> "SchemaLinker":
         """A linker for a schema graph that is already read; arguments as in `from_database`."""
         if channels is not None and channels not in KINDS:
@@ -289,8 +324,11 @@ class SchemaLinker:
             raise ValueError(
                 f"channels={channels!r}: posterior {name} was fitted on {', '.join(wanted)}; leave --channels out"
             )
-        variant = Variant.HIERARCHICAL if Variant.HIERARCHICAL in posteriors else next(iter(posteriors))
-        return cls(graph, usable, posteriors, name, variant)
+        known = [item.value for item in posteriors if item is not Variant.UNPOOLED]
+        if variant is not None and variant not in known:
+            raise ValueError(f"variant={variant!r}: posterior {name} holds {', '.join(known)}")
+        first = Variant.HIERARCHICAL if Variant.HIERARCHICAL in posteriors else next(iter(posteriors))
+        return cls(graph, usable, posteriors, name, first if variant is None else Variant(variant))
 
     def link(
         self, question: str, evidence: str | None = None, cover: float = 0.95, max_risk: float | None = None

@@ -399,3 +399,9 @@ def quiet_root_logger():
     before = list(root.handlers)
     yield
     root.handlers[:] = before
+
+
+def test_version_is_printed(run):
+    status, out, err = run("--version")
+    assert (status, err) == (0, "")
+    assert out.startswith("bayeslink ")

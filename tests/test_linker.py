@@ -294,3 +294,28 @@ def test_the_kind_that_is_installed_is_the_default(monkeypatch):
     assert available_kind() == "lexical"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: find_spec)
     assert available_kind() == "embedding"
+
+
+def test_answers_by_table_name(databases):
+    linker = SchemaLinker.from_database(str(databases / "shop.sqlite"), channels="lexical")
+    found = linker.link("Which customers bought which products?")
+    assert found.cover_probability(found.tables) == pytest.approx(float(found.cover.cover_probability[0]), rel=1e-12)
+    assert found.cover_probability(linker.graph.table_names) == pytest.approx(1.0, abs=1e-12)
+    best = found.top(3)
+    assert best[0] == (found.mode, pytest.approx(float(found.distribution.mode_probability[0])))
+    assert [p for _, p in best] == sorted((p for _, p in best), reverse=True)
+    assert repr(found).startswith("Link('Which customers bought which products?': customers ")
+    with pytest.raises(ValueError, match="'wharves' is not a table of shop"):
+        found.cover_probability(["wharves"])
+
+
+def test_another_variant_can_be_asked_for(databases):
+    path = str(databases / "shop.sqlite")
+    pooled = SchemaLinker.from_database(path, channels="lexical", variant="pooled").link("Which customers came back?")
+    assert pooled.posterior == "shipped lexical posterior, variant pooled"
+    assert not np.allclose(
+        pooled.probabilities,
+        SchemaLinker.from_database(path, channels="lexical").link("Which customers came back?").probabilities,
+    )
+    with pytest.raises(ValueError, match="variant='unpooled': posterior shipped lexical posterior holds independent"):
+        SchemaLinker.from_database(path, channels="lexical", variant="unpooled")

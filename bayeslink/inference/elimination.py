@@ -181,7 +181,7 @@ def _forward_linear(
         largest = jax.lax.stop_gradient(message.max(axis=0))
         message = message / largest
         held = jax.lax.dynamic_update_index_in_dim(held, jnp.ones_like(factor), own_slot, 0)
-        received = jax.lax.dynamic_index_in_dim(held, parent_slot, keepdims=False) * projected(message, project)
+        received = jax.lax.dynamic_index_in_dim(held, parent_slot, keepdims=False) * message[project]
         held = jax.lax.dynamic_update_index_in_dim(held, received, parent_slot, 0)
         return (held, log_scale + jnp.log(largest)), None
 
