@@ -81,8 +81,7 @@ def credible_collection(
         raise ValueError(f"level={level}: a probability above 0 and at most 1 is needed")
     if isinstance(distribution, FactoredDistribution):
         raise ValueError(
-            f"distribution over {distribution.num_tables} tables: its subsets are not listed; "
-            "use top(k) and unexplored_mass for the most probable ones"
+            f"distribution over {distribution.num_tables} tables: its subsets are not listed; use its collection(level)"
         )
     order = np.argsort(-distribution.probabilities, axis=1, kind="stable")
     mass: Float[np.ndarray, "questions states"] = np.cumsum(

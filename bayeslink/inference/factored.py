@@ -201,6 +201,28 @@ class FactoredDistribution:
         k = min(k, *(len(probability) for _, probability in self._pool))
         return np.stack([chosen[:k] for chosen, _ in self._pool]), np.stack([p[:k] for _, p in self._pool])
 
+    def collection(self, level: float) -> list[Bool[np.ndarray, "subsets tables"]]:
+        """The fewest subsets of the pool whose exact probabilities sum to `level`, for each question.
+
+        With the highest masses first. It is the highest-mass collection of all subsets where its least
+        probable member has at least `unexplored_mass`; it has the stated mass in any case.
+
+        Raises:
+            ValueError: If `level` is outside (0, 1], or the pool holds less mass than that.
+        """
+        if not 0 < level <= 1:
+            raise ValueError(f"level={level}: a probability above 0 and at most 1 is needed")
+        found = []
+        for chosen, probability in self._pool:
+            mass = np.cumsum(probability)
+            if mass[-1] < level:
+                raise ValueError(
+                    f"level={level}: the subsets explored hold {mass[-1]:.3f}; ask for a lower level, "
+                    "or for a cover, which needs no list"
+                )
+            found.append(chosen[: int((mass < level).sum()) + 1])
+        return found
+
     @cached_property
     def _sampled_entropy(self) -> list[np.ndarray]:
         return [-self._scored(question, chosen) for question, chosen in enumerate(self._samples)]

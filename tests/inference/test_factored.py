@@ -88,6 +88,18 @@ def test_cover_is_the_shortest_sufficient_prefix(pair):
         assert (found.size >= smallest_cover(listed, level).size).all()
 
 
+def test_collections_have_the_mass_they_state(pair):
+    listed, _, factored = pair
+    for question, chosen in enumerate(factored.collection(0.6)):
+        mass = np.exp(factored.log_probability_of([chosen] * 2)[question])
+        assert mass.sum() >= 0.6
+        assert mass.sum() - mass[-1] < 0.6
+        assert (np.diff(mass) <= 1e-12).all()
+        assert len(chosen) >= credible_collection(listed, 0.6)[0][question]
+    with pytest.raises(ValueError, match=r"level=1\.0: the subsets explored hold 0"):
+        factored.collection(1.0)
+
+
 def test_a_collection_of_unlisted_subsets_is_refused(pair):
     with pytest.raises(ValueError, match="its subsets are not listed"):
         credible_collection(pair[2], 0.9)
