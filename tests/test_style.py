@@ -54,7 +54,9 @@ def test_no_path_of_a_machine_is_tracked():
     assert not bad
 
 
-@pytest.mark.parametrize("line", ["x = '/home/me/data'", "cd /work/main", r"C:\Users\me", "(/tmp/x.nc)", "/root/.venv"])
+@pytest.mark.parametrize(
+    "line", ["x = '/home/me/data'", "cd " + "/work" + "/main", r"C:\Users\me", "(/tmp/x.nc)", "/root/.venv"]
+)
 def test_a_path_of_a_machine_is_recognised(line):
     assert MACHINE_PATH.search(line)
 
