@@ -214,6 +214,15 @@ def fit(
         bool, typer.Option("--effects/--no-effects", help="Draw the training databases' own parameters too.")
     ] = True,
     max_tables: Annotated[int | None, typer.Option(help="Leave out databases with more tables.")] = None,
+    method: Annotated[str, typer.Option(help="laplace, nested, nuts or laplace_joint.")] = "laplace",
+    context: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
+    ] = None,
+    term: Annotated[
+        list[str] | None,
+        typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
+    ] = None,
 ) -> None:
     """Fit the posterior on stored benchmark evidence or on a corpus folder."""
     from bayeslink.evaluation.report import fit_posteriors
@@ -228,10 +237,11 @@ def fit(
         questions,
         _variants(variant) or TABLE_VARIANTS,
         without_twins_of or (),
-        settings=_settings(support, coupling, draws, seed),
+        settings=_settings(support, coupling, draws, seed, context, term),
         effects=effects,
         max_tables=max_tables,
         progress=_at_terminal(),
+        method=method,
     )
     try:
         save_posteriors(out, posteriors)
@@ -255,6 +265,11 @@ def fit(
         }
         summary = ", ".join(f"{site} {value.mean():.3f} (sd {value.std():.3f})" for site, value in means.items())
         print(f"{item.variant.value:<25} {summary}; {item.info['seconds']:.1f} s")
+        if failed := [check for check, held in item.checks.items() if not held]:
+            _say(
+                f"warning: variant={item.variant.value}: the fit failed its checks {', '.join(failed)}; "
+                "do not rely on it"
+            )
     print(f"written    {out}")
 
 
@@ -281,6 +296,14 @@ def evaluate(
     coupling: Annotated[float | None, typer.Option(help="Coupling of the variant `fixed`; 0.6 by default.")] = None,
     draws: Annotated[int | None, typer.Option(help="Posterior draws; 200 by default.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
+    ] = None,
+    term: Annotated[
+        list[str] | None,
+        typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Score every variant on benchmark questions or on a corpus folder."""
@@ -297,9 +320,15 @@ def evaluate(
         raise ValueError(f"posterior={str(posterior)!r}: it goes with --scheme transfer; {scheme} fits its own")
     if posterior is not None and channels is not None:
         raise ValueError(f"channels={channels!r}: the posterior {posterior} has its own; leave --channels out")
-    settings = _settings(support, coupling, draws, seed)
+    settings = _settings(support, coupling, draws, seed, context, term)
     if scheme == "transfer":
-        for option, value in (("support", support), ("coupling", coupling), ("draws", draws)):
+        for option, value in (
+            ("support", support),
+            ("coupling", coupling),
+            ("draws", draws),
+            ("context", context),
+            ("term", term),
+        ):
             if value is not None:
                 raise ValueError(f"{option}={value}: under transfer the posterior has its own; leave --{option} out")
     posteriors, name = None, "fitted here"
@@ -416,12 +445,25 @@ def _variants(names: list[str] | None) -> "tuple[Variant, ...] | None":
     return tuple(_member(Variant, "variant", name) for name in names) if names else None
 
 
-def _settings(support: str | None, coupling: float | None, draws: int | None, seed: int) -> "FitSettings":
+def _settings(
+    support: str | None,
+    coupling: float | None,
+    draws: int | None,
+    seed: int,
+    context: list[str] | None,
+    term: list[str] | None,
+) -> "FitSettings":
     """The settings of a fit; what is None keeps its default."""
     from bayeslink.evaluation.schemes import FitSettings
+    from bayeslink.evidence.context import RECOMMENDED_CONTEXT, context_names
     from bayeslink.model.autologistic import Support
+    from bayeslink.model.hierarchy import Terms
 
-    settings = FitSettings(seed=seed)
+    asked = tuple(RECOMMENDED_CONTEXT if context == ["recommended"] else context or ())
+    context_names(asked, ())
+    if unknown := [name for name in term or () if name not in Terms._fields]:
+        raise ValueError(f"term={unknown}: use some of {', '.join(Terms._fields)}")
+    settings = FitSettings(seed=seed, context=asked, terms=Terms(**dict.fromkeys(term or (), True)))
     if support is not None:
         settings = settings._replace(support=_member(Support, "support", support))
     if coupling is not None:

@@ -54,7 +54,8 @@ class Link:
         cover: The smallest cover, a `Selection` of one question.
         cover_level: Its level 1 - eps.
         abstention: Whether to ask rather than answer, and why.
-        contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t.
+        contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t. Covariates of the
+            intercept add the same to every table and are left out.
         from_neighbours: Posterior mean of beta_d times the expected number of selected neighbours, log-odds.
     """
 
@@ -352,19 +353,21 @@ class SchemaLinker:
         raw = compute_evidence(self.graph, [text], self.channels)
         posterior = self.posteriors[self.variant]
         ready = posterior.standardisation.apply(raw)
-        draws = posterior.unseen()
+        draws = posterior.unseen(evidence=ready)
         distribution, _ = predict(ready, draws, posterior.support)
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]
-            independent, _ = predict(plain.standardisation.apply(raw), plain.unseen(), plain.support)
+            alone = plain.standardisation.apply(raw)
+            independent, _ = predict(alone, plain.unseen(evidence=alone), plain.support)
             independent_probability = independent.marginals[0]
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)
         no_evidence = (np.ptp(raw.values, axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
         neighbours = np.zeros(self.graph.num_tables)
-        for edge in self.graph.edges:
-            neighbours[edge.first] += distribution.marginals[0, edge.second]
-            neighbours[edge.second] += distribution.marginals[0, edge.first]
+        gains = np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges))
+        for edge, gain in zip(self.graph.edges, gains, strict=True):
+            neighbours[edge.first] += gain * distribution.marginals[0, edge.second]
+            neighbours[edge.second] += gain * distribution.marginals[0, edge.first]
         return Link(
             question,
             self.graph,
@@ -375,8 +378,8 @@ class SchemaLinker:
             smallest_cover(distribution, cover),
             cover,
             abstention(distribution, max_risk, no_evidence),
-            ready.values[0] * draws.slopes.mean(axis=0),
-            neighbours * draws.coupling.mean(),
+            (ready.values[0] * draws.slopes.mean(axis=0))[:, : len(posterior.channels)],
+            neighbours,
         )
 
 

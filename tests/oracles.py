@@ -187,8 +187,19 @@ COUPLINGS = {
     "hierarchical": "partial",
     "unpooled": "own",
 }
-SCALES = {"alpha": 2.0, "gamma": 1.0, "beta": 1.0, "sigma_alpha": 1.0, "sigma_beta": 1.0, "own": 5.0}
-"""The default prior scales of MODEL.md section 3."""
+SCALES = {
+    "alpha": 2.0,
+    "kappa": 1.0,
+    "gamma": 1.0,
+    "beta": 1.0,
+    "lambda": 0.5,
+    "delta": 0.5,
+    "sigma_alpha": 1.0,
+    "sigma_beta": 1.0,
+    "sigma_scale": 0.5,
+    "own": 5.0,
+}
+"""The default prior scales of MODEL.md section 3 and of the terms beyond the paper."""
 
 
 def database_parameters(
@@ -209,6 +220,28 @@ def database_parameters(
     return alpha_d, beta_d
 
 
+def local_parameters(
+    variant: str,
+    sites: Mapping,
+    effects: Numbers,
+    covariates: Numbers,
+    scales: Mapping[str, float] = SCALES,
+) -> tuple[float, list[float], list[float]]:
+    """(alpha_d, s_d gamma, beta_d of each kind of edge) with every term that has a site."""
+    u, v, w = effects
+    rho = float(sites.get("rho", 0.0))
+    alpha_d, beta_d = database_parameters(variant, sites, u, rho * u + math.sqrt(1 - rho * rho) * v, scales)
+    weight = 1 + float(sites.get("sigma_scale", 0.0)) * w
+    if "lambda" in sites:
+        beta_d += math.fsum(slope * value for slope, value in zip(sites["lambda"], covariates, strict=True))
+    return alpha_d, [weight * g for g in sites["gamma"]], [beta_d + kind for kind in (0.0, *sites.get("delta", ()))]
+
+
+def log_correlation(rho: float) -> float:
+    """LKJ(2) density of one correlation: proportional to 1 - rho^2, which integrates to 4/3."""
+    return math.log(0.75 * (1 - rho * rho))
+
+
 def log_prior(variant: str, sites: Mapping, scales: Mapping[str, float] = SCALES) -> float:
     """Log prior density of the population parameters on their natural scale."""
     terms = [log_normal(float(g), scales["gamma"]) for g in sites["gamma"]]
@@ -220,7 +253,30 @@ def log_prior(variant: str, sites: Mapping, scales: Mapping[str, float] = SCALES
         terms.append(log_half_normal(float(sites["sigma_alpha"]), scales["sigma_alpha"]))
     if COUPLINGS[variant] == "partial":
         terms.append(log_half_normal(float(sites["sigma_beta"]), scales["sigma_beta"]))
+    for site in ("kappa", "lambda", "delta"):
+        terms += [log_normal(float(value), scales[site]) for value in sites.get(site, ())]
+    if "sigma_scale" in sites:
+        terms.append(log_half_normal(float(sites["sigma_scale"]), scales["sigma_scale"]))
+    if "rho" in sites:
+        terms.append(log_correlation(float(sites["rho"])))
     return math.fsum(terms)
+
+
+def log_effects(variant: str, sites: Mapping, effects: Numbers) -> float:
+    """Log density of the effects that the variant and its terms have."""
+    u, v, w = effects
+    terms = [log_normal(u, 1.0)] if INTERCEPTS[variant] in ("partial", "own") else []
+    terms += [log_normal(v, 1.0)] if COUPLINGS[variant] in ("partial", "own") else []
+    terms += [log_normal(w, 1.0)] if "sigma_scale" in sites else []
+    return math.fsum(terms)
+
+
+def log_likelihood_of_database(item, variant: str, sites: Mapping, effects: Numbers, scales=SCALES, non_empty=False):
+    """Log p(D_d | theta_d) with every term that has a site; covariates of the intercept follow the channels."""
+    alpha_d, slopes, kinds = local_parameters(variant, sites, effects, item.covariates.tolist(), scales)
+    coupling = [kinds[kind] if len(kinds) > 1 else kinds[0] for kind in item.edge_types.tolist()]
+    values, gold, edges = item.values.tolist(), item.gold.tolist(), item.edges.tolist()
+    return log_likelihood(values, gold, edges, alpha_d, [*slopes, *sites.get("kappa", ())], coupling, non_empty)
 
 
 def log_density(
@@ -231,15 +287,15 @@ def log_density(
     v: Numbers,
     scales: Mapping[str, float] = SCALES,
     non_empty: bool = False,
+    w: Numbers | None = None,
 ) -> float:
-    """Log joint density of data, population parameters (natural scale) and effects.
+    """Log joint density of data, population parameters (natural scale) and the effects that there are.
 
-    `world` holds evidence: `values`, `gold` and `edges` of each database are read.
+    `world` holds evidence, standardised where sites ask for covariates.
     """
     terms = [log_prior(variant, sites, scales)]
-    for item, u_d, v_d in zip(world, u, v, strict=True):
-        alpha_d, beta_d = database_parameters(variant, sites, float(u_d), float(v_d), scales)
-        terms += [log_normal(float(u_d), 1.0), log_normal(float(v_d), 1.0)]
-        values, gold, edges = item.values.tolist(), item.gold.tolist(), item.edges.tolist()
-        terms.append(log_likelihood(values, gold, edges, alpha_d, list(sites["gamma"]), beta_d, non_empty))
+    for item, *effects in zip(world, u, v, [0.0] * len(world) if w is None else w, strict=True):
+        numbers = [float(value) for value in effects]
+        terms.append(log_effects(variant, sites, numbers))
+        terms.append(log_likelihood_of_database(item, variant, sites, numbers, scales, non_empty))
     return math.fsum(terms)

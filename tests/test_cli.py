@@ -201,6 +201,24 @@ def test_fit_then_link_then_evaluate(run, sales, corpus, tmp_path):
     assert "the posterior holds independent, pooled only" in err
 
 
+def test_fit_with_covariates_terms_and_the_nested_method(run, sales, corpus, tmp_path):
+    posterior = tmp_path / "rich.nc"
+    status, out, err = run(
+        *["fit", "--corpus", corpus, "--channels", "lexical", "--draws", "30", "--out", posterior],
+        *["--variant", "pooled", "--context", "recommended", "--term", "edge_types", "--method", "nested"],
+    )
+    assert status == 0, err
+    found = load_posteriors(posterior)[Variant.POOLED]
+    assert found.method == "nested"
+    assert found.standardisation.context == ("log_num_tables", "evidence_mean", "evidence_max")
+    assert found.draws["kappa"].shape == (30, 7)
+    assert found.draws["delta"].shape == (30, 2)
+    assert found.info["pareto_k"] < 0.7
+    status, out, _ = run("link", sales, QUESTION, "--posterior", posterior, "--json")
+    assert status == 0
+    assert json.loads(out)["channels"] == ["token_overlap", "bm25", "hashed_cosine"]
+
+
 def test_evaluate_prints_counts_a_row_per_variant_and_the_comparison(run, corpus):
     status, out, err = run("evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical")
     assert (status, err) == (0, "")
@@ -269,6 +287,16 @@ def test_refused_options_of_link(refused, sales, tmp_path):
     assert "ends in .png, .svg or .pdf" in refused(*asked, "--picture", tmp_path / "x.gif")
     assert "use one of lexical, embedding" in refused("link", sales, QUESTION, "--channels", "magic")
     assert "--cover" in refused(*asked, "--cover", "much")
+
+
+def test_refused_options_of_fit(refused, corpus, tmp_path):
+    asked = ["fit", "--corpus", corpus, "--channels", "lexical", "--out", tmp_path / "x.nc"]
+    assert "context=['size']: use some of log_num_tables" in refused(*asked, "--context", "size")
+    assert "term=['slopes']: use some of correlated, slope_scale" in refused(*asked, "--term", "slopes")
+    assert "method='em' is not one of" in refused(*asked, "--method", "em")
+    over = ["evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical"]
+    assert "leave --context out" in refused(*over, "--context", "recommended")
+    assert "leave --term out" in refused(*over, "--term", "correlated")
 
 
 def test_refused_posteriors(refused, sales, corpus, tmp_path):

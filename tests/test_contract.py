@@ -268,7 +268,7 @@ def test_evaluate_of_a_corpus_under_transfer(corpus, capsys, monkeypatch):
     )
     rows = found["variants"]
     gains = rows["hierarchical"].pop("joint_log_score_difference")
-    check(gains, {"independent_hierarchical": GAIN, "pooled_coupling": GAIN})
+    check(gains, {"independent_hierarchical": GAIN, "pooled": GAIN, "pooled_coupling": GAIN})
     wanted = EVALUATE | MORE_OF_EVALUATE | {"variants": dict.fromkeys(VARIANTS, SCORES | MORE_OF_SCORES)}
     check(found, wanted)
     assert (found["n_questions"], found["n_unresolved"], found["n_without_query"]) == (num_lines - 2, 1, 1)

@@ -1,10 +1,11 @@
 """Simulated worlds: evidence of databases whose gold selections are drawn from the model itself."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from bayeslink.evidence.channel import Evidence, covariates
+from bayeslink.evidence.channel import Evidence, Standardisation, covariates
 
 PATH = ((0, 1), (1, 2), (2, 3))
 STAR = ((0, 1), (0, 2), (0, 3))
@@ -74,3 +75,27 @@ def simulate(
         gold = draw_selections(rng, intercept + values @ np.array(gamma), edges, coupling, non_empty)
         world.append(make_evidence(values, edges, gold, f"db{d}"))
     return world
+
+
+CONTEXT = ("mean_degree", "evidence_max")
+"""Covariates of the intercept in `rich_world`: one of the database, and one for each of two channels."""
+
+
+def rich_world(seed: int = 11, num_questions: int = 4) -> list[Evidence]:
+    """Standardised evidence of four databases with covariates of the intercept and all kinds of edges.
+
+    Schemas of 3, 4, 4 and 5 tables, so that listed and eliminated ones are padded; no gold selection is empty.
+    """
+    rng = np.random.default_rng(seed)
+    world = []
+    for d, (pairs, num_tables) in enumerate(
+        [(((0, 1), (1, 2)), 3), (CYCLE, 4), (ISOLATED, 4), (((0, 1), (2, 1), (0, 2), (3, 4)), 5)]
+    ):
+        edges = edge_array(pairs)
+        values = rng.standard_normal((num_questions + d, num_tables, 2))
+        gold = rng.random(values.shape[:2]) < 0.4 + 0.1 * d
+        gold[:, 0] |= ~gold.any(axis=1)
+        item = make_evidence(values, edges, gold, f"rich{d}")
+        world.append(replace(item, edge_types=rng.integers(0, 3, len(edges))))
+    standardisation = Standardisation.fit(world, CONTEXT)
+    return [standardisation.apply(item) for item in world]

@@ -17,6 +17,7 @@ from bayeslink.evaluation.questions import Questions
 from bayeslink.evaluation.schemes import (
     TABLE_VARIANTS,
     FitSettings,
+    fit_arguments,
     in_sample,
     leave_one_database_out,
     transfer,
@@ -24,7 +25,7 @@ from bayeslink.evaluation.schemes import (
 from bayeslink.evaluation.scores import Predicted, score
 from bayeslink.evidence.channel import Standardisation
 from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
-from bayeslink.inference.fit import fit_packed
+from bayeslink.inference.fit import fit_packed, pack_for
 from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior
 from bayeslink.model.hierarchy import Variant
@@ -38,8 +39,8 @@ SCHEMES = ("in-sample", "leave-one-database-out", "transfer")
 NUM_RESAMPLES = 2000
 """Bootstrap resamples behind an interval of the table."""
 
-COMPARATORS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.POOLED_COUPLING)
-"""What `hierarchical` is compared with: without coupling, and with one coupling for all databases."""
+COMPARATORS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.POOLED, Variant.POOLED_COUPLING)
+"""What `hierarchical` is compared with: no coupling, nothing varying, and one coupling for all databases."""
 
 Key = tuple[str, str]
 
@@ -139,6 +140,7 @@ def fit_posteriors(
     effects: bool = True,
     max_tables: int | None = None,
     progress: bool = False,
+    method: str = "laplace",
 ) -> list[Posterior]:
     """Posteriors of several variants on one set of questions, ready to be saved.
 
@@ -153,6 +155,7 @@ def fit_posteriors(
         effects: Draw the databases' own parameters too.
         max_tables: Leave out larger databases; None keeps all.
         progress: Show a progress bar on stderr.
+        method: One of `inference.fit.METHODS`.
 
     Raises:
         ValueError: If no database is left.
@@ -168,8 +171,10 @@ def fit_posteriors(
     training = training.without(too_large)
     if not training.evidences:
         raise ValueError(f"{questions.name}: no database is left to fit on; give other data")
-    standardisation = Standardisation.fit(training.evidences)
-    batch = pack([standardisation.apply(item) for item in training.evidences])
+    standardisation = Standardisation.fit(training.evidences, settings.context)
+    ready = [standardisation.apply(item) for item in training.evidences]
+    batch = pack(ready)
+    value_batch = pack_for(method, ready)
     keys = tuple(item.key for item in training.evidences)
     record = provenance(questions.files) | {
         "data": questions.name,
@@ -177,7 +182,16 @@ def fit_posteriors(
     }
     posteriors = []
     for variant in tqdm(variants, unit="fit", disable=not progress):
-        found, _ = fit_packed(batch, keys, standardisation, variant, effects=effects, **settings._asdict())
+        found, _ = fit_packed(
+            batch,
+            keys,
+            standardisation,
+            variant,
+            effects=effects,
+            method=method,
+            value_batch=value_batch,
+            **fit_arguments(settings),
+        )
         posteriors.append(
             replace(
                 found,

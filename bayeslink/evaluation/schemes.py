@@ -16,10 +16,10 @@ from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.predictive import predict
 from bayeslink.model.autologistic import Support
-from bayeslink.model.hierarchy import Variant
+from bayeslink.model.hierarchy import Terms, Variant
 from bayeslink.model.priors import Priors
 
-__all__ = ["TABLE_VARIANTS", "FitSettings", "in_sample", "leave_one_database_out", "transfer"]
+__all__ = ["TABLE_VARIANTS", "FitSettings", "fit_arguments", "in_sample", "leave_one_database_out", "transfer"]
 
 TABLE_VARIANTS = (
     Variant.INDEPENDENT,
@@ -42,6 +42,8 @@ class FitSettings(NamedTuple):
     coupling: float = FIXED_COUPLING
     num_draws: int = 200
     seed: int = 0
+    context: tuple[str, ...] = ()
+    terms: Terms = Terms()
 
 
 def in_sample(
@@ -52,12 +54,12 @@ def in_sample(
     Yields:
         A variant and its predictions, one item per database.
     """
-    standardisation = Standardisation.fit(evidences)
+    standardisation = Standardisation.fit(evidences, settings.context)
     ready = [standardisation.apply(item) for item in evidences]
     batch = pack(ready)
     keys = tuple(item.key for item in evidences)
     for variant in variants:
-        posterior, _ = fit_packed(batch, keys, standardisation, variant, **_arguments(settings))
+        posterior, _ = fit_packed(batch, keys, standardisation, variant, **fit_arguments(settings))
         yield variant, [_predict_one(item, posterior, seen=True, seed=settings.seed) for item in ready]
 
 
@@ -86,17 +88,19 @@ def leave_one_database_out(
             training = [item for item in evidences if item.key not in barred]
             if not training:
                 raise ValueError(f"database {held.key}: no training database is left without it and its twins")
-            standardisation = Standardisation.fit(training)
+            standardisation = Standardisation.fit(training, settings.context)
             whole = pack([standardisation.apply(item) for item in evidences])
-            posterior, starts[fitted] = fit_packed(
+            posterior, found = fit_packed(
                 whole.without([i for i, item in enumerate(evidences) if item.key in barred]),
                 tuple(item.key for item in training),
                 standardisation,
                 variant,
                 effects=False,
                 start=starts.get(fitted),
-                **_arguments(settings),
+                **fit_arguments(settings),
             )
+            if isinstance(found, LaplaceFit):
+                starts[fitted] = found
             yield (
                 variant,
                 held.key,
@@ -120,12 +124,13 @@ def transfer(
         yield variant, [_predict_one(item, posterior, seen=False, seed=seed) for item in ready]
 
 
-def _arguments(settings: FitSettings) -> dict:
-    return settings._asdict()
+def fit_arguments(settings: FitSettings) -> dict:
+    """The settings that `fit_packed` takes; the context belongs to the standardisation."""
+    return {name: value for name, value in settings._asdict().items() if name != "context"}
 
 
 def _predict_one(evidence: Evidence, posterior: Posterior, seen: bool, seed: int) -> Predicted:
-    draws = posterior.seen(evidence.key) if seen else posterior.unseen(seed)
+    draws = posterior.seen(evidence.key, evidence) if seen else posterior.unseen(seed, evidence)
     distribution, log_score = predict(evidence, draws, posterior.support)
     if evidence.gold is None or log_score is None:
         raise ValueError(f"evidence of {evidence.key} has no gold selections: nothing to score")

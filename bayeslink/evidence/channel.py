@@ -11,7 +11,7 @@ training databases.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int
 from tqdm import tqdm
 
 from bayeslink.evidence.cache import cache_home, cached_scores
+from bayeslink.evidence.context import context_names, context_values, moments
 from bayeslink.evidence.structure import COVARIATES, covariates, edge_types
 from bayeslink.schema.graph import SchemaGraph
 
@@ -69,6 +70,8 @@ class Evidence:
         gold: True where the gold SQL reads the table; None where it is unknown. A row without any
             table is possible in simulations only: every benchmark query reads a table.
         group: Questions with one number have the same gold SQL; None where it is unknown.
+        num_contexts: Number of trailing channels that are covariates of the intercept, the same for every
+            table (see `context`); raw evidence has none.
 
     Raises:
         ValueError: If shapes disagree, a value is not finite, a channel repeats, an edge is out of
@@ -84,6 +87,7 @@ class Evidence:
     covariates: Float[np.ndarray, " covariates"]
     gold: Bool[np.ndarray, "questions tables"] | None = None
     group: Int[np.ndarray, " questions"] | None = None
+    num_contexts: int = 0
 
     def __post_init__(self) -> None:
         where = f"evidence of {self.dataset}/{self.db_id}"
@@ -103,6 +107,11 @@ class Evidence:
             raise ValueError(f"{where}: covariates={self.covariates} are not the finite {COVARIATES}")
         if self.gold is not None and self.gold.shape != self.values.shape[:2]:
             raise ValueError(f"{where}: gold of shape {self.gold.shape} for values {self.values.shape}")
+        if not 0 <= self.num_contexts <= len(self.channels):
+            raise ValueError(f"{where}: num_contexts={self.num_contexts} for channels {self.channels}")
+        trailing = self.values[:, :, len(self.channels) - self.num_contexts :]
+        if not (trailing == trailing[:, :1]).all():
+            raise ValueError(f"{where}: its last {self.num_contexts} channels vary over tables; they are no covariates")
         if self.group is not None and self.group.shape != self.values.shape[:1]:
             raise ValueError(f"{where}: group of shape {self.group.shape} for values {self.values.shape}")
 
@@ -125,8 +134,10 @@ class Evidence:
         """The same evidence with these channels in this order.
 
         Raises:
-            ValueError: If a channel is not there.
+            ValueError: If a channel is not there, or covariates of the intercept follow the channels.
         """
+        if self.num_contexts:
+            raise ValueError(f"evidence of {self.key} holds covariates of the intercept; select before standardising")
         if missing := [name for name in names if name not in self.channels]:
             raise ValueError(f"channels {missing} are not among {self.channels} of {self.key}")
         places = [self.channels.index(name) for name in names]
@@ -149,14 +160,35 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Standardisation:
-    """Mean and scale of each channel, from training databases only."""
+    """Mean and scale of each channel and of each covariate, from training databases only.
+
+    Attributes:
+        channels: Names of the channels.
+        mean: Mean of each channel over (question, table) pairs.
+        scale: Standard deviation of each channel.
+        context: Covariates of the intercept that are asked for, some of `context.CONTEXTS`.
+        context_mean: Mean of each covariate of the intercept over questions.
+        context_scale: Its standard deviation.
+        covariate_mean: Mean of each of the databases' `COVARIATES` over databases.
+        covariate_scale: Its standard deviation.
+    """
 
     channels: tuple[str, ...]
     mean: Float[np.ndarray, " channels"]
     scale: Float[np.ndarray, " channels"]
+    context: tuple[str, ...] = ()
+    context_mean: Float[np.ndarray, " contexts"] = field(default_factory=lambda: np.zeros(0))
+    context_scale: Float[np.ndarray, " contexts"] = field(default_factory=lambda: np.ones(0))
+    covariate_mean: Float[np.ndarray, " covariates"] = field(default_factory=lambda: np.zeros(len(COVARIATES)))
+    covariate_scale: Float[np.ndarray, " covariates"] = field(default_factory=lambda: np.ones(len(COVARIATES)))
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """Name of each covariate of the intercept."""
+        return context_names(self.context, self.channels)
 
     @classmethod
-    def fit(cls, evidences: Sequence[Evidence]) -> "Standardisation":
+    def fit(cls, evidences: Sequence[Evidence], context: Sequence[str] = ()) -> "Standardisation":
         """Mean and standard deviation of each channel over all (question, table) pairs.
 
         A constant channel gets scale 1: its centred value is 0 on the training data under any
@@ -164,28 +196,50 @@ class Standardisation:
 
         Args:
             evidences: Evidence of the training databases.
+            context: Covariates of the intercept, some of `context.CONTEXTS`.
 
         Raises:
-            ValueError: If there is no pair, or two databases have different channels.
+            ValueError: If there is no pair, two databases have different channels, or a covariate is unknown.
         """
         if not evidences or not sum(evidence.values[..., 0].size for evidence in evidences):
             raise ValueError("evidences hold no question; a standardisation needs training evidence")
         channels = evidences[0].channels
+        context_names(context, channels)
         for evidence in evidences:
             _check_channels(evidence, channels)
-        pairs = np.concatenate([evidence.values.reshape(-1, len(channels)) for evidence in evidences])
-        mean, deviation = pairs.mean(axis=0), pairs.std(axis=0)
-        constant = np.ptp(pairs, axis=0) == 0
-        return cls(channels, np.where(constant, pairs[0], mean), np.where(constant, 1.0, deviation))
+        mean, scale = moments([evidence.values.reshape(-1, len(channels)) for evidence in evidences])
+        found = cls(channels, mean, scale, tuple(context))
+        asked = [context_values((item.values - mean) / scale, item.covariates, context) for item in evidences]
+        return replace(
+            found,
+            **dict(zip(("context_mean", "context_scale"), moments(asked), strict=True)),
+            **dict(
+                zip(
+                    ("covariate_mean", "covariate_scale"),
+                    moments([item.covariates[None] for item in evidences]),
+                    strict=True,
+                )
+            ),
+        )
 
     def apply(self, evidence: Evidence) -> Evidence:
-        """The evidence with its values standardised.
+        """The evidence standardised, the covariates of the intercept after its channels.
 
         Raises:
             ValueError: If its channels are not those of the standardisation, in the same order.
         """
         _check_channels(evidence, self.channels)
-        return replace(evidence, values=(evidence.values - self.mean) / self.scale)
+        values = (evidence.values - self.mean) / self.scale
+        context = context_values(values, evidence.covariates, self.context)
+        context = (context - self.context_mean) / self.context_scale
+        wide = np.broadcast_to(context[:, None, :], (*values.shape[:2], context.shape[1]))
+        return replace(
+            evidence,
+            channels=(*self.channels, *self.context_names),
+            values=np.concatenate([values, wide], axis=2),
+            covariates=(evidence.covariates - self.covariate_mean) / self.covariate_scale,
+            num_contexts=context.shape[1],
+        )
 
 
 def compute_evidence(

@@ -1,142 +1,269 @@
-"""Exact derivatives of each database's log likelihood, to the order that a Laplace fit needs.
+"""Exact derivatives of each question's log likelihood, to the order that a fit needs.
 
-With theta_d = (alpha_d, gamma, beta_d), the log likelihood l_d is an exponential family's, so its
-derivatives are (minus) sums of cumulants of the statistics (N, sum_t z_t x_t, M). The marginal
-Laplace objective and its gradient and Hessian at one point need, exactly,
+A question's own parameters are theta = (alpha_d + kappa . w_q, s_d gamma, beta_d), one coupling for each kind
+of edge. Its log likelihood is an exponential family's in theta with statistics T = (N, sum_t z_t x_t, M), so
 
-    l, dl, d2l           in all coordinates,
-    dl_a,  d2l_a, d3l_a  with one index a among the random coordinates,
-    d2l_ab, d3l_ab, d4l_ab  with two,
+    l = theta . T(y) - log Z,   dl = T(y) - E T,   d2l = -Cov T,   d3l = -k3,   d4l = -k4,
 
-where the random coordinates are those that vary over databases (alpha_d, beta_d, or fewer). All come
-from nested forward differentiation of one function, so no scan is ever run backwards.
+with the cumulants k of T (third cumulants are central moments; k4 is the fourth less three products of
+covariances). Where the subsets are listed, the cumulants are read off the list; where tables are eliminated,
+they come from nested forward differentiation of log Z, block by block so that the work stays in the cache.
+The two are each other's test.
 """
 
 from collections.abc import Callable
+from functools import partial
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["Expansion", "expand", "random_derivatives"]
+from bayeslink.inference.enumeration import StatePlan
+from bayeslink.inference.packing import log_partition
+from bayeslink.model.autologistic import Support, num_joined_pairs
+from bayeslink.model.batch import (
+    Batch,
+    Bucket,
+    LocalParameters,
+    log_likelihood_of_block,
+    question_intercepts,
+)
 
-DatabaseLikelihood = Callable[[Array, Array, Array], Array]
-"""(alpha_d [databases], gamma [channels], beta_d [databases]) -> log likelihood [databases]."""
+__all__ = ["Expansion", "coordinates", "directional", "expand"]
 
 
 class Expansion(NamedTuple):
-    """Second-order Taylor expansions in theta_d around one point, for each database.
-
-    Rows of `value` are l, then dl_a for each random coordinate a, then d2l_ab for each pair a <= b.
+    """Derivatives of each question's l at one point; padding holds zeros.
 
     Attributes:
-        value: Axes databases, rows.
-        slope: First derivatives; axes databases, rows, coordinates.
-        curvature: Second derivatives; axes databases, rows, coordinates, coordinates.
+        value: l, nats; axes questions.
+        first: dl; axes questions, coordinates.
+        second: d2l; axes questions, coordinates, coordinates.
+        third: d3l, or None below order 3.
+        fourth: d4l twice along two of the given directions; axes questions, directions, directions,
+            coordinates, coordinates; None below order 4.
     """
 
     value: Array
-    slope: Array
-    curvature: Array
-
-    def at(self, shift: Float[Array, "databases coordinates"]) -> Float[Array, "databases rows"]:
-        """The expansions' values at theta_d + shift."""
-        linear = jnp.einsum("drp,dp->dr", self.slope, shift)
-        square = jnp.einsum("drpq,dp,dq->dr", self.curvature, shift, shift)
-        return self.value + linear + 0.5 * square
+    first: Array
+    second: Array
+    third: Array | None = None
+    fourth: Array | None = None
 
 
-def random_derivatives(
-    likelihood: DatabaseLikelihood,
-    intercept: Float[Array, " databases"],
-    slopes: Float[Array, " channels"],
-    coupling: Float[Array, " databases"],
-    random: tuple[int, ...],
-) -> Float[Array, "databases rows"]:
-    """l_d, its gradient and its Hessian in the random coordinates, one row each (see `Expansion`).
-
-    Args:
-        likelihood: Log likelihood by database.
-        intercept: alpha_d.
-        slopes: gamma.
-        coupling: beta_d.
-        random: Coordinates that vary over databases: 0 for alpha_d, -1 for beta_d.
-    """
-    size = slopes.shape[0] + 2
-
-    def moved(shift: Array) -> Array:
-        return likelihood(intercept + shift[0], slopes + shift[1:-1], coupling + shift[-1])
-
-    return _rows(moved, size, random)(jnp.zeros(size)).T
+def coordinates(local: LocalParameters, with_coupling: bool) -> Float[Array, "databases coordinates"]:
+    """(alpha_d, s_d gamma, beta_d) of each database as one row, without beta_d where no coupling is estimated."""
+    parts = [local.intercept[:, None], local.slopes] + ([local.coupling] if with_coupling else [])
+    return jnp.concatenate(parts, axis=1)
 
 
 def expand(
-    likelihood: DatabaseLikelihood,
-    intercept: Float[Array, " databases"],
-    slopes: Float[Array, " channels"],
-    coupling: Float[Array, " databases"],
-    random: tuple[int, ...],
+    batch: Batch,
+    local: LocalParameters,
+    directions: Float[Array, "directions coordinates"],
     with_coupling: bool,
+    support: Support,
+    order: int,
 ) -> Expansion:
-    """Expansions of l_d and its random derivatives around (alpha_d, gamma, beta_d).
+    """Derivatives of every question's log likelihood, buckets and blocks after one another.
 
     Args:
-        likelihood: Log likelihood by database.
-        intercept: alpha_d.
-        slopes: gamma.
-        coupling: beta_d.
-        random: Coordinates that vary over databases: 0 for alpha_d, -1 for beta_d.
-        with_coupling: False leaves derivatives in beta_d at zero, for variants that hold it.
+        batch: The questions.
+        local: Parameters of each database, where to expand.
+        directions: Directions of theta for the fourth derivatives.
+        with_coupling: Whether the couplings are among the coordinates.
+        support: All subsets, or the non-empty ones.
+        order: 2, 3 or 4.
     """
-    size = slopes.shape[0] + 2
-    active = range(size if with_coupling else size - 1)
-    pairs = [(i, j) for i in active for j in active if i <= j]
+    basis = jnp.eye(coordinates(local, with_coupling).shape[1])
+    return _by_block(batch, local, basis, directions, support, order)
+
+
+def directional(
+    batch: Batch, local: LocalParameters, directions: Float[Array, "directions coordinates"], support: Support
+) -> Expansion:
+    """L of every question with its first and second derivatives along the directions alone."""
+    return _by_block(batch, local, directions, directions[:0], support, 2)
+
+
+def _by_block(
+    batch: Batch, local: LocalParameters, basis: Array, directions: Array, support: Support, order: int
+) -> Expansion:
+    found = []
+    for bucket in batch.buckets:
+        listed = isinstance(bucket.plan, StatePlan)
+        one = partial(_from_list if listed else _from_elimination, basis=basis, directions=directions)
+        rows = jax.lax.map(
+            lambda row, one=one: one(*row, support=support, order=order),
+            (
+                bucket,
+                question_intercepts(bucket, local),
+                local.slopes[bucket.database],
+                local.coupling[bucket.database],
+            ),
+        )
+        found.append(jax.tree.map(lambda rows: rows.reshape(-1, *rows.shape[2:]), rows))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *found)
+
+
+def _from_list(
+    block: Bucket,
+    intercept: Array,
+    slopes: Array,
+    coupling: Array,
+    basis: Array,
+    directions: Array,
+    support: Support,
+    order: int,
+) -> Expansion:
+    """Cumulants of the statistics from the list of subsets."""
+    states = block.plan.states  # ty: ignore[missing-attribute]
+    statistics = _statistics(block, states, coupling.shape[0])
+    gold = _statistics(block, block.gold, coupling.shape[0], per_question=True)
+    point = jnp.concatenate(
+        [
+            intercept[:, None],
+            jnp.broadcast_to(slopes, (len(intercept), len(slopes))),
+            jnp.broadcast_to(coupling, (len(intercept), len(coupling))),
+        ],
+        axis=1,
+    )
+    energies = jnp.einsum("qsp,qp->qs", statistics, point)
+    possible = (states * (1 - block.is_table)).sum(axis=1) == 0
+    if support is Support.NON_EMPTY:
+        possible &= states.sum(axis=1) > 0
+    energies = jnp.where(possible, energies, -jnp.inf)
+    log_z = jax.nn.logsumexp(energies, axis=1)
+    probability = jnp.exp(energies - log_z[:, None])
+    weight = block.weight
+    value = weight * (jnp.einsum("qp,qp->q", gold, point) - log_z)
+    along = basis.shape[1]  # Couplings that are held are no coordinates.
+    mean = jnp.einsum("qs,qsp->qp", probability, statistics)
+    centred = (statistics - mean[:, None])[..., :along]
+    first = jnp.einsum("q,qp,rp->qr", weight, (gold - mean)[:, :along], basis)
+    turned = jnp.einsum("qsp,rp->qsr", centred, basis)
+    size = len(basis)
+    rows, columns = np.triu_indices(size)
+    products = turned[..., rows] * turned[..., columns]
+    weighted = (weight[:, None] * probability)[..., None]
+    covariance = _symmetric(jnp.einsum("qs,qsp->qp", weighted[..., 0], products), size)
+    if order == 2:
+        return Expansion(value, first, -covariance)
+    skew = jnp.einsum("qsa,qsp->qap", weighted * turned, products)
+    third = -_symmetric(skew, size)
+    if order == 3:
+        return Expansion(value, first, -covariance, third)
+    chosen = jnp.einsum("qsp,rp->qsr", centred, directions)
+    i, j = np.triu_indices(len(directions))
+    fourth = jnp.einsum("qsa,qsp->qap", weighted * chosen[..., i] * chosen[..., j], products)
+    fourth = _symmetric(_symmetric(jnp.moveaxis(fourth, 1, 2), len(directions)), size, axis=1)
+    fourth = jnp.moveaxis(fourth, (1, 2), (3, 4))
+    mixed = jnp.einsum("qpr,ar->qpa", covariance, directions)
+    both = jnp.einsum("qpa,bp->qab", mixed, directions)
+    products_of_two = (
+        jnp.einsum("qab,qpr->qabpr", both, covariance)
+        + jnp.einsum("qpa,qrb->qabpr", mixed, mixed)
+        + jnp.einsum("qpb,qra->qabpr", mixed, mixed)
+    )
+    return Expansion(value, first, -covariance, third, products_of_two - fourth)
+
+
+def _statistics(
+    block: Bucket, selection: Array, num_types: int, per_question: bool = False
+) -> Float[Array, "questions *states coordinates"]:
+    """T of each listed subset, or of one selection per question (then without the axis states)."""
+    pairs = num_joined_pairs(selection, block.edges) * block.is_edge
+    kinds = jax.nn.one_hot(block.edge_type, num_types) if num_types > 1 else jnp.ones((pairs.shape[-1], 1))
+    shared = jnp.concatenate([selection.sum(axis=-1, keepdims=True), pairs @ kinds], axis=-1)
+    if per_question:
+        matched = jnp.einsum("qt,qtk->qk", selection, block.values)
+        return jnp.concatenate([shared[:, :1], matched, shared[:, 1:]], axis=-1)
+    matched = jnp.einsum("st,qtk->qsk", selection, block.values)
+    shared = jnp.broadcast_to(shared, (matched.shape[0], *shared.shape))
+    return jnp.concatenate([shared[..., :1], matched, shared[..., 1:]], axis=-1)
+
+
+def _symmetric(packed: Array, size: int, axis: int = -1) -> Array:
+    """Symmetric matrices from their upper triangles along an axis, which becomes two."""
+    place = np.zeros((size, size), dtype=int)
+    place[np.triu_indices(size)] = np.arange(size * (size + 1) // 2)
+    place = np.maximum(place, place.T)
+    taken = jnp.take(packed, place.reshape(-1), axis=axis)
+    axis %= packed.ndim
+    return taken.reshape(*packed.shape[:axis], size, size, *packed.shape[axis + 1 :])
+
+
+def _from_elimination(
+    block: Bucket,
+    intercept: Array,
+    slopes: Array,
+    coupling: Array,
+    basis: Array,
+    directions: Array,
+    support: Support,
+    order: int,
+) -> Expansion:
+    """The same by nested forward differentiation of the eliminated log Z."""
+    num_slopes = slopes.shape[0]
 
     def moved(shift: Array) -> Array:
-        return likelihood(intercept + shift[0], slopes + shift[1:-1], coupling + shift[-1])
+        pair = coupling + shift[1 + num_slopes :] if shift.shape[0] > 1 + num_slopes else coupling
+        along = slopes + shift[1 : 1 + num_slopes]
+        return log_likelihood_of_block(block, intercept + shift[0], along, pair, log_partition, support)
 
-    rows = _rows(moved, size, random)
-    basis = jnp.eye(size)
-    first = basis[jnp.array([i for i, _ in pairs])]
-    second = basis[jnp.array([j for _, j in pairs])]
+    size, along = basis.shape
+    third = fourth = None
+    if order >= 3:
+        triples = np.array(list(combinations_with_replacement(range(size), 3)))
+        value, first, second, thirds = _nested(moved, along, [basis[triples[:, k]] for k in range(3)])
+        third = _filled(thirds, triples, size)
+        pairs = np.array([tuple(triple[:2]) for triple in triples])
+        first = jnp.stack([first[int(np.flatnonzero(triples[:, 0] == a)[0])] for a in range(size)], axis=-1)
+    else:
+        pairs = np.array(list(combinations_with_replacement(range(size), 2)))
+        value, first, second = _nested(moved, along, [basis[pairs[:, k]] for k in range(2)])
+        first = jnp.stack([first[int(np.flatnonzero(pairs[:, 0] == a)[0])] for a in range(size)], axis=-1)
+    kept = [
+        int(np.flatnonzero((pairs == pair).all(axis=1))[0]) for pair in combinations_with_replacement(range(size), 2)
+    ]
+    second = _symmetric(jnp.moveaxis(second[np.array(kept)], 0, -1), size)
+    if order >= 4:
+        i, j = np.triu_indices(len(directions))
+        p, q = np.triu_indices(size)
+        chosen = [(a, b, c, d) for a, b in zip(i, j, strict=True) for c, d in zip(p, q, strict=True)]
+        a, b, c, d = np.array(chosen).T if chosen else np.zeros((4, 0), dtype=int)
+        *_, packed = _nested(moved, along, [directions[a], directions[b], basis[c], basis[d]])
+        packed = jnp.moveaxis(packed, 0, -1).reshape(packed.shape[1], len(i), len(p))
+        fourth = _symmetric(_symmetric(jnp.moveaxis(packed, 1, 2), len(directions)), size, axis=1)
+        fourth = jnp.moveaxis(fourth, (1, 2), (3, 4))
+    return Expansion(value[0], first, second, third, fourth)
 
-    def along(direction: Array, other: Array) -> tuple[Array, Array, Array]:
-        inner = lambda shift: jax.jvp(rows, (shift,), (direction,))  # noqa: E731
-        (value, slope), (_, curvature) = jax.jvp(inner, (jnp.zeros(size),), (other,))
-        return value, slope, curvature
 
-    value, slope, curvature = jax.vmap(along)(first, second)
-    slopes_by_row = jnp.zeros((*value.shape[1:], size))
-    curvature_by_row = jnp.zeros((*value.shape[1:], size, size))
-    for index, (i, j) in enumerate(pairs):
-        slopes_by_row = slopes_by_row.at[..., i].set(slope[index])
-        curvature_by_row = curvature_by_row.at[..., i, j].set(curvature[index])
-        curvature_by_row = curvature_by_row.at[..., j, i].set(curvature[index])
-    return Expansion(value[0].T, slopes_by_row.swapaxes(0, 1), curvature_by_row.swapaxes(0, 1))
+def _nested(function: Callable[[Array], Array], size: int, directions: list[Array]) -> list[Array]:
+    """[f, D_1 f, D_2 D_1 f, ...] at 0, mapped over rows of the directions: axes rows, questions."""
+
+    def along(*row: Array) -> tuple[Array, ...]:
+        derivative = function
+        for direction in row:
+            derivative = _differentiated(derivative, direction)
+        return tuple(jax.tree.leaves(derivative(jnp.zeros(size))))
+
+    leaves = jax.vmap(along)(*directions)
+    # Leaf k of the nested pairs (f, df), (d f, d df), ... : the all-differentiated prefix has index 2^m - 1.
+    return [leaves[2**m - 1] for m in range(len(directions) + 1)]
 
 
-def _rows(moved: Callable[[Array], Array], size: int, random: tuple[int, ...]) -> Callable[[Array], Array]:
-    """The function shift -> rows of `Expansion`, axes rows and databases.
+def _differentiated(function: Callable, direction: Array) -> Callable:
+    return lambda point: jax.jvp(function, (point,), (direction,))
 
-    One traced double derivative, mapped over the pairs of random coordinates: a third of the program that
-    a loop over the pairs would compile.
-    """
-    pairs = [(a, b) for i, a in enumerate(random) for b in random[i:]]
-    diagonal = [pairs.index((a, a)) for a in random]
-    basis = jnp.eye(size)
 
-    def along(shift: Array, direction: Array, other: Array) -> tuple[Array, Array, Array]:
-        inner = lambda point: jax.jvp(moved, (point,), (direction,))  # noqa: E731
-        (value, slope), (_, curvature) = jax.jvp(inner, (shift,), (other,))
-        return value, slope, curvature
-
-    def rows(shift: Array) -> Array:
-        if not random:
-            return moved(shift)[None]
-        first = jnp.stack([basis[a] for a, _ in pairs])
-        second = jnp.stack([basis[b] for _, b in pairs])
-        value, slope, curvature = jax.vmap(along, in_axes=(None, 0, 0))(shift, first, second)
-        return jnp.concatenate([value[:1], slope[jnp.array(diagonal)], curvature])
-
-    return rows
+def _filled(values: Array, triples: np.ndarray, size: int) -> Array:
+    """A symmetric third-order tensor from its distinct entries; axes questions, then three."""
+    place = np.zeros((size,) * 3, dtype=int)
+    for index, triple in enumerate(triples):
+        for order in permutations(triple):
+            place[order] = index
+    return jnp.moveaxis(values[place.reshape(-1)], 0, -1).reshape(values.shape[1], *place.shape)

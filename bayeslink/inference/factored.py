@@ -71,13 +71,18 @@ class FactoredDistribution:
 
     @cached_property
     def _gain(self) -> Array:
-        return separator_gain(self._plan[0], jnp.asarray(1.0)) * jnp.asarray(self.draws.coupling)
+        coupling = jnp.asarray(self.draws.coupling)
+        if coupling.ndim == 1:
+            return separator_gain(self._plan[0], jnp.asarray(1.0)) * coupling
+        return jax.vmap(lambda one: separator_gain(self._plan[0], one)[..., 0], out_axes=-1)(coupling)
 
     @cached_property
     def _unaries(self) -> list[Float[Array, "tables draws"]]:
         """Unaries of every draw for each question, tables first, padded."""
         intercept, slopes = jnp.asarray(self.draws.intercept), jnp.asarray(self.draws.slopes)
         rows = self._plan[1]
+        if intercept.ndim == 2:
+            intercept = jnp.pad(intercept, ((0, 0), (0, rows - self.num_tables)))
         values = jnp.asarray(self.values)
         padded = jnp.pad(values, ((0, 0), (0, rows - self.num_tables), (0, 0)))
         return [jax.vmap(unary_log_odds, in_axes=(None, 0, 0), out_axes=-1)(z, intercept, slopes) for z in padded]
@@ -130,7 +135,8 @@ class FactoredDistribution:
     def _scored(self, question: int, chosen: Bool[np.ndarray, "subsets tables"]) -> np.ndarray:
         unary = np.asarray(self._unaries[question])[: self.num_tables]
         inside = chosen[:, self.edges[:, 0]] & chosen[:, self.edges[:, 1]]
-        energies = chosen @ unary + np.outer(inside.sum(axis=1), self.draws.coupling)
+        coupling = self.draws.coupling.reshape(len(self.draws.coupling), -1)
+        energies = chosen @ unary + inside @ np.broadcast_to(coupling, (len(coupling), inside.shape[1])).T
         scores = energies - self._answers[question][3]
         if self.support is Support.NON_EMPTY:
             scores[~chosen.any(axis=1)] = -np.inf

@@ -21,12 +21,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
-from bayeslink.inference.elimination import log_partition
-from bayeslink.inference.expansion import expand
-from bayeslink.inference.laplace import check_fit, log_population_density, unpack_population
+from bayeslink.inference.expansion import coordinates, expand
+from bayeslink.inference.laplace import Settings, check_fit, owners, question_contexts
+from bayeslink.inference.population import log_population_density, pack_population
 from bayeslink.model.autologistic import Support
-from bayeslink.model.batch import Batch, log_likelihood_by_database
-from bayeslink.model.hierarchy import Variant, database_parameters, population_sites
+from bayeslink.model.batch import Batch, LocalParameters
+from bayeslink.model.hierarchy import EFFECTS, Design
 from bayeslink.model.priors import Priors
 
 __all__ = ["JointFit", "draw_joint", "laplace_joint"]
@@ -39,19 +39,19 @@ class JointFit(NamedTuple):
     """A joint mode and the Gaussian around it; its sigmas are biased (see the module).
 
     Attributes:
-        sites: Names of the population parameters, in the order of `mode`; sigmas are on the log scale.
+        design: The variant with its terms.
         mode: phi at the joint mode.
-        effects: (u_d, v_d) at the joint mode; 0 where the variant has none.
-        covariance: Inverse of minus the Hessian in (phi, u_0, v_0, u_1, v_1, ...).
+        effects: (u_d, v_d, w_d) at the joint mode; 0 where the design has none.
+        covariance: Inverse of minus the Hessian in (phi, effects of the first database, of the second, ...).
         log_density: Unconstrained log joint density of data and coordinates at the mode, nats.
         gradient_norm: Largest absolute gradient entry at the mode.
         steps: Trust region steps taken.
         seconds: Wall time.
     """
 
-    sites: tuple[str, ...]
+    design: Design
     mode: Float[np.ndarray, " coordinates"]
-    effects: Float[np.ndarray, "databases 2"]
+    effects: Float[np.ndarray, "databases 3"]
     covariance: Float[np.ndarray, "all_coordinates all_coordinates"]
     log_density: float
     gradient_norm: float
@@ -59,24 +59,24 @@ class JointFit(NamedTuple):
     seconds: float
 
 
-def laplace_joint(batch: Batch, variant: Variant, priors: Priors, support: Support = Support.ALL) -> JointFit:
+def laplace_joint(batch: Batch, design: Design, priors: Priors, support: Support = Support.ALL) -> JointFit:
     """Joint mode of a variant over (phi, u, v), for comparison with `laplace` only: its sigma is biased.
 
     Args:
         batch: Standardised evidence with gold, from `packing.pack`.
-        variant: Any variant but `fixed`.
+        design: Any variant but `fixed`, with its terms.
         priors: Prior scales.
         support: All subsets, or the non-empty ones.
 
     Raises:
-        ValueError: If `variant` is `fixed`, or the support is non-empty and a gold selection is empty.
+        ValueError: If the variant is `fixed`, or the support is non-empty and a gold selection is empty.
         FloatingPointError: If no mode is found or the Hessian there is not negative definite.
     """
-    check_fit(batch, variant, support)
+    check_fit(batch, design.variant, support)
     began = time.perf_counter()
-    settings = _Settings(variant, priors, support, population_sites(variant), batch.num_channels)
-    starts = [_SIGMA_START if site.startswith("sigma") else 0.0 for site in settings.sites for _ in settings.axes(site)]
-    start = np.concatenate([starts, np.zeros(2 * batch.num_databases)])
+    settings = Settings(design, priors, support)
+    population = {site: jnp.full(size, 0.5 if site.startswith("sigma") else 0.0) for site, size in design.sites.items()}
+    start = np.concatenate([pack_population(population, design), np.zeros(len(design.effects) * batch.num_databases)])
     terms: dict[bytes, tuple[float, np.ndarray, np.ndarray]] = {}
 
     def at(point: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -99,20 +99,20 @@ def laplace_joint(batch: Batch, variant: Variant, priors: Priors, support: Suppo
     norm = float(np.abs(gradient).max())
     if not norm < GRADIENT_TOLERANCE:
         raise FloatingPointError(
-            f"variant={variant.value}: no joint mode in {found.nit} steps, largest gradient {norm:.2g}; "
+            f"variant={design.variant.value}: no joint mode in {found.nit} steps, largest gradient {norm:.2g}; "
             "use `laplace`, or give tighter priors"
         )
     smallest = float(np.linalg.eigvalsh(precision).min())
     if not smallest > 0:
         raise FloatingPointError(
-            f"variant={variant.value}: the Hessian at the joint mode is not negative definite (smallest curvature "
-            f"{smallest:.2g}); use `laplace`, or give tighter priors"
+            f"variant={design.variant.value}: the Hessian at the joint mode is not negative definite (smallest "
+            f"curvature {smallest:.2g}); use `laplace`, or give tighter priors"
         )
     covariance = np.linalg.inv(precision)
     return JointFit(
-        settings.sites,
-        found.x[: len(starts)],
-        found.x[len(starts) :].reshape(-1, 2),
+        design,
+        found.x[: design.size],
+        np.asarray(_effects(jnp.asarray(found.x), design, batch.num_databases)),
         (covariance + covariance.T) / 2,
         -value,
         norm,
@@ -122,73 +122,50 @@ def laplace_joint(batch: Batch, variant: Variant, priors: Priors, support: Suppo
 
 
 def draw_joint(
-    fit: JointFit, variant: Variant, priors: Priors, num_draws: int, rng: np.random.Generator
-) -> tuple[
-    Float[np.ndarray, "draws coordinates"], Float[np.ndarray, "draws databases"], Float[np.ndarray, "draws databases"]
-]:
-    """Draws of phi, alpha_d and beta_d from the Gaussian at the joint mode.
+    fit: JointFit, num_draws: int, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "draws coordinates"], Float[np.ndarray, "draws databases 3"]]:
+    """Draws of phi and of the effects from the Gaussian at the joint mode.
 
     Args:
         fit: The fit.
-        variant: The fit's variant.
-        priors: The fit's prior scales.
         num_draws: Number of draws.
         rng: Source of the draws.
     """
-    size = len(fit.mode)
-    centre = np.concatenate([fit.mode, fit.effects.reshape(-1)])
+    chosen = list(fit.design.effects)
+    centre = np.concatenate([fit.mode, fit.effects[:, chosen].reshape(-1)])
     points = rng.multivariate_normal(centre, fit.covariance, size=num_draws, method="cholesky")
-    num_channels = size - len(fit.sites) + 1
-
-    def parameters(point: Array) -> tuple[Array, Array]:
-        population = unpack_population(point[:size], fit.sites, num_channels)
-        return database_parameters(variant, population, point[size:].reshape(-1, 2), priors)
-
-    intercepts, couplings = jax.vmap(parameters)(jnp.asarray(points))
-    return points[:, :size], np.asarray(intercepts), np.asarray(couplings)
+    effects = np.zeros((num_draws, *fit.effects.shape))
+    effects[:, :, chosen] = points[:, len(fit.mode) :].reshape(num_draws, len(fit.effects), len(chosen))
+    return points[:, : len(fit.mode)], effects
 
 
-_SIGMA_START = float(np.log(0.5))
-
-
-class _Settings(NamedTuple):
-    """What a traced function treats as fixed."""
-
-    variant: Variant
-    priors: Priors
-    support: Support
-    sites: tuple[str, ...]
-    num_channels: int
-
-    def axes(self, site: str) -> range:
-        """One entry for each coordinate of a site."""
-        return range(self.num_channels if site == "gamma" else 1)
+def _effects(point: Array, design: Design, num_databases: int) -> Array:
+    columns = jnp.array(design.effects, dtype=int)
+    drawn = point[design.size :].reshape(num_databases, len(columns))
+    return jnp.zeros((num_databases, len(EFFECTS))).at[:, columns].set(drawn)
 
 
 @partial(jax.jit, static_argnames="settings")
-def _log_density(batch: Batch, point: Array, settings: _Settings) -> tuple[Array, Array, Array]:
-    """The unconstrained log joint density, its gradient and its Hessian, from one expansion of each l_d."""
-    size = point.shape[0] - 2 * batch.num_databases
+def _log_density(batch: Batch, point: Array, settings: Settings) -> tuple[Array, Array, Array]:
+    """The unconstrained log joint density, its gradient and its Hessian, from one expansion of each l_q."""
+    design = settings.design
 
-    def parameters(moved: Array) -> tuple[Array, Array, Array]:
-        population = unpack_population(moved[:size], settings.sites, settings.num_channels)
-        effects = moved[size:].reshape(-1, 2)
-        intercept, coupling = database_parameters(settings.variant, population, effects, settings.priors)
-        return intercept, population["gamma"], coupling
-
-    def likelihood(intercept: Array, slopes: Array, coupling: Array) -> Array:
-        return log_likelihood_by_database(batch, intercept, slopes, coupling, log_partition, settings.support)
+    def parameters(moved: Array) -> LocalParameters:
+        return settings.local(batch, moved[: design.size], _effects(moved, design, batch.num_databases))
 
     centre = parameters(point)
-    with_coupling = settings.variant.structure.coupling != "zero"
-    expansion = expand(likelihood, *centre, (), with_coupling)
+    nowhere = jnp.zeros((0, design.num_coordinates))
+    found = expand(batch, centre, nowhere, design.estimates_coupling, settings.support, 2)
+    owner, contexts = owners(batch), question_contexts(batch)
+    start = coordinates(centre, design.estimates_coupling)
 
     def density(moved: Array) -> Array:
-        intercept, slopes, coupling = parameters(moved)
-        shared = jnp.broadcast_to(slopes - centre[1], (len(intercept), len(slopes)))
-        shift = jnp.concatenate([(intercept - centre[0])[:, None], shared, (coupling - centre[2])[:, None]], axis=1)
-        normal = jax.scipy.stats.norm.logpdf(moved[size:]).sum()
-        outer = log_population_density(moved[:size], settings.sites, settings.num_channels, settings.priors)
-        return expansion.at(shift)[:, 0].sum() + normal + outer
+        local = parameters(moved)
+        shift = (coordinates(local, design.estimates_coupling) - start)[owner]
+        shift = shift.at[:, 0].add(contexts @ (local.context - centre.context))
+        square = jnp.einsum("qpr,qp,qr->q", found.second, shift, shift)
+        likelihood = (found.value + (found.first * shift).sum(axis=1) + 0.5 * square).sum()
+        normal = jax.scipy.stats.norm.logpdf(moved[design.size :]).sum()
+        return likelihood + normal + log_population_density(moved[: design.size], design, settings.priors)
 
     return density(point), jax.grad(density)(point), jax.hessian(density)(point)

@@ -17,29 +17,38 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from bayeslink.evidence.channel import Standardisation
+from bayeslink.evidence.channel import COVARIATES, Evidence, Standardisation
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Variant
 
 __all__ = ["DatabaseDraws", "Posterior", "load_posteriors", "save_posteriors", "shipped_path"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file layout; a file of another version is refused."""
-_AXES = {"gamma": ("draws", "channels"), "alpha_d": ("draws", "databases"), "beta_d": ("draws", "databases")}
+_AXES = {
+    "gamma": ("draws", "channels"),
+    "kappa": ("draws", "contexts"),
+    "lambda": ("draws", "covariates"),
+    "delta": ("draws", "further_edge_types"),
+    "alpha_d": ("draws", "databases"),
+    "beta_d": ("draws", "databases"),
+    "scale_d": ("draws", "databases"),
+    "tau": ("draws", "tables"),
+}
 
 
 class DatabaseDraws(NamedTuple):
     """Draws of one database's parameters, log-odds.
 
     Attributes:
-        intercept: alpha_d.
-        slopes: gamma.
-        coupling: beta_d.
+        intercept: alpha_d; one column for each table where tables have effects of their own.
+        slopes: s_d gamma, then kappa for the covariates that follow the channels in standardised evidence.
+        coupling: beta_d; one column for each edge where kinds of edges are told apart.
     """
 
-    intercept: Float[np.ndarray, " draws"]
+    intercept: Float[np.ndarray, " draws"] | Float[np.ndarray, "draws tables"]
     slopes: Float[np.ndarray, "draws channels"]
-    coupling: Float[np.ndarray, " draws"]
+    coupling: Float[np.ndarray, " draws"] | Float[np.ndarray, "draws edges"]
 
 
 @dataclass(frozen=True)
@@ -92,45 +101,86 @@ class Posterior:
         """Number of draws."""
         return len(self.draws["gamma"])
 
-    def seen(self, key: tuple[str, str]) -> DatabaseDraws:
+    def seen(self, key: tuple[str, str], evidence: Evidence | None = None) -> DatabaseDraws:
         """Draws of a training database's own parameters.
+
+        Args:
+            key: The database.
+            evidence: Its standardised evidence, needed where the coupling depends on covariates or edges.
 
         Raises:
             ValueError: If the database was not in the fit, or its effects were not drawn.
         """
         if key not in self.databases:
             raise ValueError(f"database={key} was not in the fit of this posterior; use `unseen`")
-        slopes = self.draws["gamma"]
-        structure = self.variant.structure
         place = self.databases.index(key)
-        drawn = {}
-        for site, source, pooled in (
-            ("alpha_d", structure.intercept, "alpha"),
-            ("beta_d", structure.coupling, "beta"),
+        structure = self.variant.structure
+        drawn: dict[str, np.ndarray] = {}
+        for site, varies in (
+            ("alpha_d", structure.intercept in ("partial", "own")),
+            ("beta_d", structure.coupling in ("partial", "own")),
+            ("scale_d", "sigma_scale" in self.draws),
         ):
-            if source in ("partial", "own"):
-                if site not in self.draws:
-                    raise ValueError(f"database={key}: this posterior holds no database effects; refit with them")
+            if varies and site not in self.draws:
+                raise ValueError(f"database={key}: this posterior holds no database effects; refit with them")
+            if varies:
                 drawn[site] = self.draws[site][:, place]
-            else:
-                drawn[site] = self._pooled(pooled)
-        return DatabaseDraws(drawn["alpha_d"], slopes, drawn["beta_d"])
+        coupling = drawn["beta_d"] if "beta_d" in drawn else self._mean_coupling(evidence)
+        intercept = drawn.get("alpha_d", self._pooled("alpha"))
+        if "tau" in self.draws:
+            intercept = intercept[:, None] + self.draws["tau"]
+        elif "sigma_table" in self.draws:
+            raise ValueError(f"database={key}: this posterior holds no table effects of it; use `update`")
+        return self._draws(intercept, drawn.get("scale_d", np.ones(self.num_draws)), coupling, evidence)
 
-    def unseen(self, seed: int = 0) -> DatabaseDraws:
-        """Draws for a database outside the fit: each draw gets fresh effects u, v ~ N(0, 1).
+    def unseen(self, seed: int = 0, evidence: Evidence | None = None) -> DatabaseDraws:
+        """Draws for a database outside the fit: each draw gets fresh effects u, v, w ~ N(0, 1).
 
         Args:
             seed: Seed of the fresh effects.
+            evidence: The database's standardised evidence, needed where the coupling depends on covariates
+                or edges.
 
         Raises:
-            ValueError: If the variant is `unpooled`, which says nothing of an unseen database.
+            ValueError: If the variant is `unpooled`, which says nothing of an unseen database, or the evidence
+                is needed and missing.
         """
         if self.variant is Variant.UNPOOLED:
             raise ValueError("variant=unpooled says nothing of an unseen database; use `hierarchical`")
-        fresh = np.random.default_rng(seed).standard_normal((self.num_draws, 2))
-        intercept = self._pooled("alpha") + self.draws.get("sigma_alpha", 0.0) * fresh[:, 0]
-        coupling = self._pooled("beta") + self.draws.get("sigma_beta", 0.0) * fresh[:, 1]
-        return DatabaseDraws(intercept, self.draws["gamma"], coupling)
+        rng = np.random.default_rng(seed)
+        u, v, w = rng.standard_normal((3, self.num_draws))
+        rho = self.draws.get("rho", 0.0)
+        v = rho * u + np.sqrt(1 - rho**2) * v
+        intercept = self._pooled("alpha") + self.draws.get("sigma_alpha", 0.0) * u
+        if "sigma_table" in self.draws:
+            num_tables = self._needed(evidence, "table effects").num_tables
+            fresh = rng.standard_normal((self.num_draws, num_tables))
+            intercept = intercept[:, None] + self.draws["sigma_table"][:, None] * fresh
+        coupling = self._mean_coupling(evidence) + self.draws.get("sigma_beta", 0.0) * v
+        return self._draws(intercept, 1 + self.draws.get("sigma_scale", 0.0) * w, coupling, evidence)
+
+    def _draws(
+        self, intercept: np.ndarray, scale: np.ndarray, coupling: np.ndarray, evidence: Evidence | None
+    ) -> DatabaseDraws:
+        slopes = scale[:, None] * self.draws["gamma"]
+        if "kappa" in self.draws:
+            slopes = np.concatenate([slopes, self.draws["kappa"]], axis=1)
+        if "delta" in self.draws:
+            kinds = self._needed(evidence, "delta").edge_types
+            offsets = np.concatenate([np.zeros((self.num_draws, 1)), self.draws["delta"]], axis=1)
+            coupling = coupling[:, None] + offsets[:, kinds]
+        return DatabaseDraws(intercept, slopes, coupling)
+
+    def _mean_coupling(self, evidence: Evidence | None) -> np.ndarray:
+        coupling = self._pooled("beta")
+        if "lambda" in self.draws:
+            coupling = coupling + self.draws["lambda"] @ self._needed(evidence, "lambda").covariates
+        return coupling
+
+    def _needed(self, evidence: Evidence | None, site: str) -> Evidence:
+        if evidence is None:
+            raise ValueError(f"evidence=None: this posterior has {site}; give the database's standardised evidence")
+        return evidence
 
     def _pooled(self, site: str) -> np.ndarray:
         if site in self.draws:
@@ -138,14 +188,25 @@ class Posterior:
         held = self.coupling if site == "beta" and self.coupling is not None else 0.0
         return np.full(self.num_draws, held)
 
+    def update(self, evidence: Evidence, seed: int = 0) -> "Posterior":
+        """The posterior after the labelled questions of one database: see `inference.update.update`."""
+        from bayeslink.inference.update import update
+
+        return update(self, evidence, seed=seed)
+
     def to_dataset(self) -> xr.Dataset:
         """The draws as an xarray Dataset with named coordinates and every other field as attributes."""
         variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
             site: (_AXES.get(site, ("draws",)), np.asarray(value, dtype=np.float64))
             for site, value in self.draws.items()
         }
-        variables["standardisation_mean"] = (("channels",), self.standardisation.mean)
-        variables["standardisation_scale"] = (("channels",), self.standardisation.scale)
+        given = self.standardisation
+        variables["standardisation_mean"] = (("channels",), given.mean)
+        variables["standardisation_scale"] = (("channels",), given.scale)
+        variables["context_mean"] = (("contexts",), given.context_mean)
+        variables["context_scale"] = (("contexts",), given.context_scale)
+        variables["covariate_mean"] = (("covariates",), given.covariate_mean)
+        variables["covariate_scale"] = (("covariates",), given.covariate_scale)
         if self.fingerprints:
             variables["fingerprint"] = (("hashes",), np.concatenate(self.fingerprints).astype(np.uint64))
             sizes = np.array([len(item) for item in self.fingerprints], dtype=np.int64)
@@ -154,9 +215,12 @@ class Posterior:
             variables,
             coords={
                 "channels": list(self.channels),
+                "contexts": np.array(given.context_names, dtype=str),
+                "covariates": list(COVARIATES),
                 "databases": ["/".join(key) for key in self.databases],
             },
             attrs={
+                "context": json.dumps(given.context),
                 "format": FORMAT,
                 "variant": self.variant.value,
                 "method": self.method,
@@ -193,7 +257,16 @@ class Posterior:
                 Variant(data.attrs["variant"]),
                 str(data.attrs["method"]),
                 Support(data.attrs["support"]),
-                Standardisation(channels, data["standardisation_mean"].values, data["standardisation_scale"].values),
+                Standardisation(
+                    channels,
+                    data["standardisation_mean"].values,
+                    data["standardisation_scale"].values,
+                    tuple(json.loads(data.attrs["context"])),
+                    data["context_mean"].values,
+                    data["context_scale"].values,
+                    data["covariate_mean"].values,
+                    data["covariate_scale"].values,
+                ),
                 {str(name): data[name].values for name in sites},
                 keys,
                 None if np.isnan(coupling) else coupling,
@@ -212,7 +285,12 @@ class Posterior:
 
         posterior = {site: np.asarray(value)[None] for site, value in self.draws.items()}
         dims = {site: list(axes[1:]) for site, axes in _AXES.items() if site in posterior}
-        coords = {"channels": list(self.channels), "databases": ["/".join(key) for key in self.databases]}
+        coords = {
+            "channels": list(self.channels),
+            "contexts": list(self.standardisation.context_names),
+            "covariates": list(COVARIATES),
+            "databases": ["/".join(key) for key in self.databases],
+        }
         return az.from_dict(posterior=posterior, dims=dims, coords=coords)
 
 

@@ -49,14 +49,14 @@ class Parameters(NamedTuple):
 
 def unary_log_odds(
     values: Float[Array, "*questions tables channels"],
-    intercept: Float[ArrayLike, ""],
+    intercept: Float[ArrayLike, "*tables"],
     slopes: Float[Array, " channels"],
 ) -> Float[Array, "*questions tables"]:
     """Log-odds a_t = alpha + gamma . z_t of each table if it had no neighbours.
 
     Args:
         values: Standardised evidence z.
-        intercept: alpha_d, log-odds.
+        intercept: alpha_d, log-odds, one value or one per table.
         slopes: gamma, log-odds per standard deviation of each channel.
     """
     return jnp.asarray(intercept) + values @ slopes

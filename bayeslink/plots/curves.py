@@ -5,18 +5,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bayeslink.plots.style import ACCENT, INK
+from bayeslink.plots.style import INK, LOOKS
 
 __all__ = ["draw_lines", "draw_power_law", "label_panel", "mark_value", "shade_window"]
-
-_LOOKS = (
-    (INK, "-", "o"),
-    (ACCENT, "--", "s"),
-    ("#2f7fb5", "-.", "^"),
-    ("#8a8f98", ":", "D"),
-    ("#6b4c9a", (0, (5, 1, 1, 1, 1, 1)), "v"),
-)
-"""Colour, dashes and marker of each line: told apart by dashes and marker without colour."""
 
 
 def draw_lines(
@@ -35,9 +26,9 @@ def draw_lines(
     Raises:
         ValueError: If there are more lines than looks.
     """
-    if len(lines) > len(_LOOKS):
-        raise ValueError(f"lines={list(lines)}: at most {len(_LOOKS)} can be told apart; draw two panels")
-    for (column, label), (colour, dashes, marker) in zip(lines.items(), _LOOKS, strict=False):
+    if len(lines) > len(LOOKS):
+        raise ValueError(f"lines={list(lines)}: at most {len(LOOKS)} can be told apart; draw two panels")
+    for (column, label), (colour, dashes, marker, filling) in zip(lines.items(), LOOKS, strict=False):
         rows = table[[x, column]].dropna()
         axes.plot(
             rows[x],
@@ -46,6 +37,7 @@ def draw_lines(
             linestyle=dashes,
             linewidth=width,
             marker=marker if markers else "",
+            markerfacecolor=filling,
             markersize=4.5,
             label=label,
         )

@@ -10,12 +10,21 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-__all__ = ["ACCENT", "INK", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
+__all__ = ["ACCENT", "INK", "LOOKS", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
 
 INK = "#1f2933"
 ACCENT = "#b3361e"
 PROBABILITY = LinearSegmentedColormap.from_list("probability", ["#f5f7fa", "#9fc5e0", "#2f7fb5", "#0b3c66"])
 """White to dark blue, so that darker is more probable in grey as well."""
+
+LOOKS = (
+    (INK, "-", "o", INK),
+    (ACCENT, "--", "s", "white"),
+    ("#2f7fb5", "-.", "^", "#2f7fb5"),
+    ("#8a8f98", ":", "D", "white"),
+    ("#6b4c9a", (0, (5, 1, 1, 1, 1, 1)), "v", "#6b4c9a"),
+)
+"""Colour, dashes, marker and its filling of each line or group: told apart by the last three without colour."""
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """Formats in which a figure can be written."""

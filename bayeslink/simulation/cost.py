@@ -21,7 +21,7 @@ from bayeslink.inference.decomposition import Plan
 from bayeslink.inference.elimination import Arithmetic
 from bayeslink.inference.factored import padded_plan
 from bayeslink.inference.packing import pack
-from bayeslink.model.batch import Batch, log_likelihood_by_database
+from bayeslink.model.batch import Batch, LocalParameters, log_likelihood_by_database
 from bayeslink.schema.corpus import read_corpus
 from bayeslink.simulation import timing
 
@@ -73,7 +73,9 @@ class Likelihood(NamedTuple):
     def value(self, intercept: Array, coupling: Array, batch: Batch, arithmetic: Arithmetic) -> Array:
         """Log-likelihood, nats."""
         solver = functools.partial(elimination.log_partition, arithmetic=arithmetic)
-        return log_likelihood_by_database(batch, intercept, self.slopes, coupling, solver).sum()
+        slopes = jnp.broadcast_to(self.slopes, (batch.num_databases, len(self.slopes)))
+        local = LocalParameters(intercept, jnp.zeros(0), slopes, coupling[:, None])
+        return log_likelihood_by_database(batch, local, solver).sum()
 
 
 def schema_graphs(folders: Mapping[str, Path], stored: Sequence[str] = ()) -> list[Graph]:
@@ -185,7 +187,7 @@ def likelihood_cost(
 
 def _likelihood(evidences: Sequence[Evidence], rng: np.random.Generator) -> tuple[Likelihood, tuple[Array, Array]]:
     standard = Standardisation.fit(evidences)
-    batch = pack([standard.apply(item) for item in evidences])
+    batch = pack([standard.apply(item) for item in evidences], max_listed=0)
     parameters = rng.normal(-1.0, 0.5, batch.num_databases), rng.normal(0.7, 0.3, batch.num_databases)
     intercept, coupling = (jnp.asarray(part) for part in parameters)
     return Likelihood(batch, jnp.full(batch.num_channels, 0.5)), (intercept, coupling)

@@ -74,10 +74,10 @@ def test_levels_outside_the_unit_interval_are_refused(build, rule, level):
 
 def test_off_topic_is_told_by_the_all_subsets_form(build):
     # Under the non-empty form no subset is empty, and still the question is off topic.
-    distribution = build([{A: 1.0}, {A: 1.0}], 2, prob_empty=[0.51, 0.5])
+    distribution = build([{A: 1.0}, {A: 1.0}], 2, prob_empty=[0.71, 0.7])
     found = abstention(distribution)
     assert found.abstained.tolist() == [True, False]
-    assert found.reasons == ("no table seems to be concerned (probability 0.51)", "")
+    assert found.reasons == ("no table seems to be concerned (probability 0.71)", "")
 
 
 def test_max_risk_bounds_the_risk_of_the_joint_mode(build):

@@ -9,7 +9,7 @@ from bayeslink.evaluation.questions import Questions
 from bayeslink.evidence.channel import Evidence, Standardisation, covariates
 from bayeslink.inference.posterior import Posterior
 from bayeslink.model.autologistic import Support
-from bayeslink.model.hierarchy import Variant, population_sites
+from bayeslink.model.hierarchy import Design, Terms, Variant
 
 CHANNELS = ("one", "two")
 
@@ -42,7 +42,7 @@ def made_posterior(variant: Variant = Variant.HIERARCHICAL, seed: int = 0, **fie
     centre = {"alpha": -0.5, "gamma": 0.8, "beta": 0.4, "sigma_alpha": 0.3, "sigma_beta": 0.2}
     draws = {
         site: np.abs(rng.normal(centre[site], 0.05, (20, 2) if site == "gamma" else 20)) * np.sign(centre[site])
-        for site in population_sites(Variant.INDEPENDENT if variant is Variant.FIXED else variant)
+        for site in Design(variant, Terms(), 2).sites
     }
     fields.setdefault("coupling", 0.6 if variant is Variant.FIXED else None)
     return Posterior(

@@ -1,4 +1,6 @@
-"""Derivatives of each database's log likelihood against cumulants by brute force and differences."""
+"""Derivatives of each question's log likelihood against brute-force cumulants and differences of them."""
+
+import math
 
 import differences
 import jax
@@ -6,106 +8,179 @@ import jax.numpy as jnp
 import numpy as np
 import oracles
 import pytest
+from worlds import rich_world
 
-from bayeslink.inference.elimination import log_partition
-from bayeslink.inference.expansion import expand, random_derivatives
-from bayeslink.model.batch import log_likelihood_by_database
+from bayeslink.inference import packing
+from bayeslink.inference.expansion import Expansion, coordinates, directional, expand
+from bayeslink.inference.laplace import owners
+from bayeslink.inference.packing import pack
+from bayeslink.model.autologistic import Support
+from bayeslink.model.batch import Batch, LocalParameters
 
-INTERCEPT = np.array([-0.5, 0.2, -1.0])
-SLOPES = np.array([0.9, -0.3])
-COUPLING = np.array([0.6, -0.4, 1.2])
-BOTH = (0, -1)
+INTERCEPT = np.array([-0.5, 0.2, -1.0, 0.4])
+CONTEXT = np.array([0.4, -0.3, 0.6])
+SLOPES = np.array([[0.9, -0.3], [0.4, 0.2], [-0.6, 1.1], [0.8, 0.5]])
+COUPLING = np.array([[0.6, -0.4, 1.2], [-0.3, 0.9, 0.5], [1.1, 0.2, -0.7], [0.7, -0.2, 0.4]])
+DIRECTIONS = np.array([[0.7, 0.0, 0.0, 0.3, -0.2, 0.1], [0.2, -0.5, 1.3, 0.0, 0.6, 0.4]])
+"""Neither of unit length nor at right angles; the first entries where there are fewer coordinates."""
 
-
-@pytest.fixture(scope="module")
-def likelihood(batch):
-    return lambda intercept, slopes, coupling: log_likelihood_by_database(
-        batch, intercept, slopes, coupling, log_partition
-    )
-
-
-def jitted(function, likelihood, *held):
-    return jax.jit(lambda intercept, slopes, coupling: function(likelihood, intercept, slopes, coupling, *held))
+CASES = {"kinds of edges": (3, True), "one coupling": (1, True), "held coupling": (1, False)}
+"""Number of kinds of edges that are told apart, and whether the couplings are among the coordinates."""
 
 
 @pytest.fixture(scope="module")
-def expansion(likelihood):
-    return jitted(expand, likelihood, BOTH, True)(jnp.array(INTERCEPT), jnp.array(SLOPES), jnp.array(COUPLING))
+def world():
+    return rich_world(num_questions=2)
 
 
-def exact_rows(world, shift=(0.0, 0.0, 0.0, 0.0)) -> np.ndarray:
-    """l, dl/dalpha, dl/dbeta, d2l/dalpha2, d2l/dalpha dbeta, d2l/dbeta2 of each database, by cumulants."""
-    rows = []
-    for item, alpha, beta in zip(world, INTERCEPT + shift[0], COUPLING + shift[3], strict=True):
-        total = np.zeros(6)
-        for values, gold in zip(item.values.tolist(), item.gold.tolist(), strict=True):
-            unary = oracles.unary_log_odds(values, float(alpha), [SLOPES[0] + shift[1], SLOPES[1] + shift[2]])
-            exact = oracles.distribution(unary, item.edges, float(beta))
-            chosen = tuple(map(int, gold))
-            size, pairs = oracles.expected_size(exact), oracles.expected_pairs(exact, item.edges)
-            joined = oracles.expectation(
-                exact, lambda x, e=item.edges, mean=pairs: (oracles.num_joined_pairs(x, e) - mean) ** 2
-            )
-            total += [
-                np.log(exact[chosen]),
-                sum(chosen) - size,
-                oracles.num_joined_pairs(chosen, item.edges) - pairs,
-                -oracles.variance_size(exact),
-                -oracles.covariance_size_pairs(exact, item.edges),
-                -joined,
-            ]
-        rows.append(total)
-    return np.array(rows)
+@pytest.fixture(scope="module", params=list(CASES))
+def case(request):
+    """(local parameters, directions, whether the couplings are coordinates)."""
+    kinds, with_coupling = CASES[request.param]
+    local = LocalParameters(*map(jnp.array, (INTERCEPT, CONTEXT, SLOPES, COUPLING[:, :kinds])))
+    size = 3 + (kinds if with_coupling else 0)
+    return local, jnp.array(DIRECTIONS[:, :size]), with_coupling
 
 
-def test_random_derivatives_are_cumulants(world, likelihood):
-    found = jitted(random_derivatives, likelihood, BOTH)(jnp.array(INTERCEPT), jnp.array(SLOPES), jnp.array(COUPLING))
-    np.testing.assert_allclose(found, exact_rows(world), rtol=1e-9, atol=1e-10)
+@pytest.fixture(scope="module", params=list(Support), ids=lambda support: support.value)
+def support(request) -> Support:
+    return request.param
 
 
-@pytest.mark.parametrize(("random", "rows"), [((), [0]), ((0,), [0, 1, 3]), ((-1,), [0, 2, 5])])
-def test_fewer_random_coordinates_give_fewer_rows(world, likelihood, random, rows):
-    found = jitted(random_derivatives, likelihood, random)(jnp.array(INTERCEPT), jnp.array(SLOPES), jnp.array(COUPLING))
-    np.testing.assert_allclose(found, exact_rows(world)[:, rows], rtol=1e-9, atol=1e-10)
+@pytest.fixture(scope="module")
+def found(world, case, support) -> dict[str, list]:
+    """Expansions of order 2, 3, 4 and the one along directions, listed and eliminated, sorted by question."""
+    local, directions, with_coupling = case
+
+    def all_orders(batch: Batch, local: LocalParameters) -> list[Expansion]:
+        orders = [expand(batch, local, directions, with_coupling, support, order) for order in (2, 3, 4)]
+        return [*orders, directional(batch, local, directions, support)]
+
+    results = {}
+    with pytest.MonkeyPatch.context() as patch:
+        # Small blocks, one of them partly padding: the work is that of the questions that are there.
+        patch.setattr(packing, "BLOCK", 4)
+        # All eliminated schemas in one padded bucket: one program to compile.
+        patch.setattr(packing, "MERGE_LIMIT", 1000.0)
+        for name, max_listed in (("listed", 10), ("eliminated", 0)):
+            batch = pack(world, max_listed)
+            rows = jax.jit(all_orders)(batch, local)
+            question = np.concatenate([np.asarray(bucket.question).reshape(-1) for bucket in batch.buckets])
+            database = np.asarray(owners(batch))
+            real = question >= 0
+            for expansion in rows:
+                for part in expansion:
+                    assert part is None or not np.asarray(part)[~real].any()
+            order = np.lexsort((question, database))
+            order = order[real[order]]
+            results[name] = [Expansion(*(p if p is None else np.asarray(p)[order] for p in e)) for e in rows]
+    jax.clear_caches()
+    return results
 
 
-def test_slopes_equal_finite_differences(world, expansion):
-    np.testing.assert_allclose(expansion.value, exact_rows(world), rtol=1e-9, atol=1e-10)
-    expected = differences.gradient(lambda shift: exact_rows(world, shift), np.zeros(4))
-    # Fourth-order differences with step 1e-3 round at about 1e-11.
-    np.testing.assert_allclose(expansion.slope, np.moveaxis(expected, 0, 2), atol=1e-8)
+def statistics(item, question: int, x: oracles.Selection, kinds: int) -> list[float]:
+    """(N, sum_t z_t x_t, M of each kind of edge)."""
+    rows = item.values[question].tolist()
+    matched = [math.fsum(row[k] for row, bit in zip(rows, x, strict=True) if bit) for k in range(2)]
+    joined = [0.0] * kinds
+    for (s, t), kind in zip(item.edges.tolist(), item.edge_types.tolist(), strict=True):
+        joined[kind if kinds > 1 else 0] += x[s] * x[t]
+    return [float(sum(x)), *matched, *joined]
 
 
-def test_curvatures_equal_finite_differences(likelihood, expansion):
-    expanded = jitted(expand, likelihood, (), True)
-
-    def slopes(shift: np.ndarray) -> np.ndarray:
-        point = jnp.array(INTERCEPT + shift[0]), jnp.array(SLOPES + shift[1:3]), jnp.array(COUPLING + shift[3])
-        return np.asarray(expanded(*point).slope)
-
-    expected = differences.gradient(slopes, np.zeros(4))
-    found = np.asarray(expansion.curvature)[:, :1]
-    np.testing.assert_allclose(found, np.moveaxis(expected, 0, 3), atol=1e-8)
-    np.testing.assert_allclose(found[:, 0, 0, 0], np.asarray(expansion.value)[:, 3], rtol=1e-10)
-    # The second derivatives of the first-order rows are third derivatives of l: slopes of the second-order rows.
-    both = np.asarray(expansion.curvature)
-    np.testing.assert_allclose(both[:, 1, 0], np.asarray(expansion.slope)[:, 3], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(both[:, 2, 3], np.asarray(expansion.slope)[:, 5], rtol=1e-9, atol=1e-10)
-
-
-def test_fourth_derivatives_shrink_the_error_as_a_cube(world, expansion):
-    direction = np.array([0.3, -0.2, 0.4, 0.2])
-    errors = []
-    for factor in (0.1, 0.05):
-        shift = factor * direction
-        found = expansion.at(jnp.broadcast_to(jnp.array(shift), (3, 4)))
-        errors.append(np.abs(np.asarray(found) - exact_rows(world, shift)).max(axis=0))
-    # The remainder is cubic: half the step, an eighth of it, up to the next order.
-    np.testing.assert_allclose(errors[0] / errors[1], 8.0, rtol=0.15)
+def exact(item, d: int, question: int, local: LocalParameters, theta, size: int, support: Support):
+    """l, its gradient and its second derivatives in the first `size` coordinates, by listing the subsets."""
+    kinds = local.coupling.shape[1]
+    intercept = float(theta[0]) + math.fsum((item.values[question, 0, 2:] * CONTEXT).tolist())
+    coupling = np.concatenate([theta[3:], np.asarray(local.coupling)[d, max(size - 3, 0) :]]).tolist()
+    each = [coupling[kind if kinds > 1 else 0] for kind in item.edge_types.tolist()]
+    unary = oracles.unary_log_odds(item.values[question, :, :2].tolist(), intercept, theta[1:3].tolist())
+    chances = oracles.distribution(unary, item.edges.tolist(), each, support is Support.NON_EMPTY)
+    gold = tuple(map(int, item.gold[question]))
+    rows = np.array([statistics(item, question, x, kinds)[:size] for x in chances])
+    weights = np.array(list(chances.values()))
+    mean = weights @ rows
+    centred = rows - mean
+    first = np.array(statistics(item, question, gold, kinds)[:size]) - mean
+    return math.log(chances[gold]), first, -(weights[:, None] * centred).T @ centred
 
 
-def test_a_held_coupling_has_no_derivatives(likelihood):
-    found = jitted(expand, likelihood, (0,), False)(jnp.array(INTERCEPT), jnp.array(SLOPES), jnp.zeros(3))
-    assert (found.slope[..., -1] == 0).all()
-    assert (found.curvature[..., -1, :] == 0).all()
-    assert (found.slope[..., 0] != 0).any()
+def theta_of(local: LocalParameters, d: int, size: int) -> np.ndarray:
+    return np.concatenate([[INTERCEPT[d]], SLOPES[d], np.asarray(local.coupling)[d]])[:size]
+
+
+def each_question(world):
+    return [(d, q) for d, item in enumerate(world) for q in range(item.num_questions)]
+
+
+def test_coordinates_are_the_rows_of_theta(case):
+    local, directions, with_coupling = case
+    size = directions.shape[1]
+    rows = coordinates(local, with_coupling)
+    np.testing.assert_array_equal(rows, [theta_of(local, d, size) for d in range(4)])
+
+
+def test_value_gradient_and_curvature_are_cumulants(world, case, support, found):
+    local, directions, _ = case
+    size = directions.shape[1]
+    for row, (d, q) in enumerate(each_question(world)):
+        expected = exact(world[d], d, q, local, theta_of(local, d, size), size, support)
+        for expansion in found["listed"][:3]:
+            for part, other in zip(expansion[:3], expected, strict=True):
+                np.testing.assert_allclose(part[row], other, rtol=1e-10, atol=1e-12)
+
+
+def test_third_and_fourth_derivatives_equal_finite_differences(world, case, support, found):
+    """Differences of the brute-force second derivatives: along each coordinate, and twice along the directions."""
+    local, directions, _ = case
+    size = directions.shape[1]
+    ways = np.asarray(directions)
+    for row, (d, q) in enumerate(each_question(world)):
+        if q > 1:
+            continue
+        theta = theta_of(local, d, size)
+
+        def curvature(point, d=d, q=q):
+            return exact(world[d], d, q, local, point, size, support)[2]
+
+        third = np.moveaxis(differences.gradient(curvature, theta), 0, -1)
+        fourth = differences.hessian(lambda move, f=curvature, at=theta: f(at + move @ ways), np.zeros(2))
+        # Fourth-order differences: with step 1e-3 good to 1e-10, twice with step 3e-3 to 1e-9.
+        np.testing.assert_allclose(found["listed"][1].third[row], third, atol=1e-8)
+        np.testing.assert_allclose(found["listed"][2].third[row], third, atol=1e-8)
+        np.testing.assert_allclose(found["listed"][2].fourth[row], fourth, rtol=1e-6, atol=1e-7)
+
+
+def test_the_list_and_elimination_agree(found):
+    for one, other in zip(found["listed"], found["eliminated"], strict=True):
+        for part, same in zip(one, other, strict=True):
+            assert (part is None) == (same is None)
+            if part is not None:
+                np.testing.assert_allclose(part, same, rtol=1e-9, atol=1e-9)
+
+
+def test_an_order_has_its_own_derivatives_and_no_more(found):
+    for results in found.values():
+        second, third, fourth, along = results
+        assert [part is None for part in second] == [False] * 3 + [True, True]
+        assert [part is None for part in third] == [False] * 4 + [True]
+        assert [part is None for part in fourth] == [False] * 5
+        assert [part is None for part in along] == [False] * 3 + [True, True]
+
+
+def test_derivatives_along_directions_are_projections(case, found):
+    ways = np.asarray(case[1])
+    for results in found.values():
+        whole, along = results[0], results[3]
+        np.testing.assert_allclose(along.value, whole.value, rtol=1e-12)
+        np.testing.assert_allclose(along.first, whole.first @ ways.T, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(along.second, ways @ whole.second @ ways.T, rtol=1e-9, atol=1e-10)
+
+
+def test_tensors_are_symmetric(found):
+    for results in found.values():
+        third, fourth = results[2].third, results[2].fourth
+        for axes in ((0, 2, 1, 3), (0, 3, 2, 1)):
+            np.testing.assert_allclose(third, third.transpose(axes), rtol=1e-12, atol=1e-14)
+        for axes in ((0, 2, 1, 3, 4), (0, 1, 2, 4, 3)):
+            np.testing.assert_allclose(fourth, fourth.transpose(axes), rtol=1e-12, atol=1e-14)

@@ -23,17 +23,23 @@ def evidence(num_tables: int = 8, questions: int = 2) -> Evidence:
     return Evidence("toy", "a", ("x", "y"), values, EDGES, np.zeros(len(EDGES), dtype=int), np.zeros(3), gold)
 
 
-def draws() -> DatabaseDraws:
+def draws(each_edge: bool = False) -> DatabaseDraws:
     rng = np.random.default_rng(6)
-    return DatabaseDraws(rng.normal(-1, 0.8, DRAWS), rng.normal(1, 0.2, (DRAWS, 2)), rng.normal(0.4, 0.8, DRAWS))
+    intercept, slopes = rng.normal(-1, 0.8, DRAWS), rng.normal(1, 0.2, (DRAWS, 2))
+    return DatabaseDraws(intercept, slopes, rng.normal(0.4, 0.8, (DRAWS, len(EDGES)) if each_edge else DRAWS))
 
 
-@pytest.fixture(scope="module", params=list(Support), ids=lambda s: s.value)
+@pytest.fixture(
+    scope="module",
+    params=[(support, each_edge) for each_edge in (False, True) for support in Support],
+    ids=lambda given: f"{given[0].value}-{'each edge' if given[1] else 'one coupling'}",
+)
 def pair(request):
     """The same predictive, listed and factored, with the log scores of gold."""
-    listed, scores = predict(evidence(), draws(), request.param)
+    support, each_edge = request.param
+    listed, scores = predict(evidence(), draws(each_edge), support)
     assert isinstance(listed, SubgraphDistribution)
-    factored = FactoredDistribution(evidence().values, EDGES, draws(), request.param)
+    factored = FactoredDistribution(evidence().values, EDGES, draws(each_edge), support)
     return listed, scores, factored
 
 
@@ -126,3 +132,12 @@ def test_almost_surely_empty_with_the_empty_set_excluded(intercept):
     assert (np.abs(factored.entropy - listed.entropy) < 4 * factored.entropy_standard_error + 1e-12).all()
     error = np.maximum(factored.connected_standard_error, 1e-3)
     assert (np.abs(factored.connected_probability - listed.connected_probability) < 4 * error).all()
+
+
+def test_a_coupling_for_each_edge_of_a_schema_without_edges_is_none():
+    bare = np.zeros((0, 2), dtype=np.int64)
+    alone = FactoredDistribution(evidence().values, bare, draws()._replace(coupling=np.zeros((DRAWS, 0))))
+    plain = FactoredDistribution(evidence().values, bare, draws())
+    np.testing.assert_allclose(alone.marginals, plain.marginals, rtol=1e-12)
+    gold = evidence().gold
+    np.testing.assert_allclose(alone.probability_of(gold), plain.probability_of(gold), rtol=1e-12)

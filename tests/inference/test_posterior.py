@@ -1,17 +1,18 @@
 """Posteriors: seen and unseen databases, and files that are whole or refused."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
+import oracles
 import pytest
 import xarray as xr
 
-from bayeslink.evidence.channel import Standardisation
+from bayeslink.evidence.channel import Evidence, Standardisation, covariates
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
 from bayeslink.model.autologistic import Support
-from bayeslink.model.hierarchy import Variant, population_sites
+from bayeslink.model.hierarchy import Design, Terms, Variant
 
 KEYS = (("spider", "ships"), ("bird", "a/b"), ("bird", "ports"))
 
@@ -20,7 +21,7 @@ def posterior(variant: Variant = Variant.HIERARCHICAL, num_draws: int = 6, **cha
     rng = np.random.default_rng(0)
     draws = {
         site: rng.normal(size=(num_draws, 2)) if site == "gamma" else np.exp(rng.normal(size=num_draws))
-        for site in population_sites(variant)
+        for site in Design(variant, Terms(), 2).sites
     }
     structure = variant.structure
     if structure.intercept in ("partial", "own"):
@@ -47,8 +48,10 @@ def assert_same(found: Posterior, expected: Posterior) -> None:
     for name in ("variant", "method", "support", "databases", "coupling", "own_scale", "checks", "info", "provenance"):
         assert getattr(found, name) == getattr(expected, name), name
     assert found.channels == expected.channels
-    np.testing.assert_array_equal(found.standardisation.mean, expected.standardisation.mean)
-    np.testing.assert_array_equal(found.standardisation.scale, expected.standardisation.scale)
+    assert found.standardisation.context_names == expected.standardisation.context_names
+    for item in fields(Standardisation):
+        one, other = (getattr(given.standardisation, item.name) for given in (found, expected))
+        np.testing.assert_array_equal(one, other, err_msg=item.name)
     assert set(found.draws) == set(expected.draws)
     for site, value in expected.draws.items():
         np.testing.assert_array_equal(found.draws[site], value)
@@ -103,12 +106,141 @@ def test_seen_and_unseen_refusals():
     ):
         posterior().seen(("bird", "cars"))
     item = posterior()
-    bare = replace(item, draws={site: item.draws[site] for site in population_sites(Variant.HIERARCHICAL)})
+    bare = replace(item, draws={site: item.draws[site] for site in Design(item.variant, Terms(), 2).sites})
     with pytest.raises(ValueError, match=r"holds no database effects; refit with them"):
         bare.seen(KEYS[0])
     bare.unseen()
     with pytest.raises(ValueError, match=r"variant=unpooled says nothing of an unseen database; use `hierarchical`"):
         posterior(Variant.UNPOOLED).unseen()
+
+
+ALL_TERMS = Terms(True, True, True, True)
+RICH = Design(Variant.HIERARCHICAL, ALL_TERMS, 2, 3, 3, 3)
+
+
+def rich_posterior(num_draws: int = 6, design: Design = RICH, **held) -> Posterior:
+    """A posterior with every term that the design has; named sites are held at a value."""
+    rng = np.random.default_rng(2)
+    draws = {}
+    for site, size in design.sites.items():
+        vector = site in ("gamma", "kappa", "lambda", "delta")
+        draws[site] = 0.5 * rng.normal(size=(num_draws, size) if vector else num_draws)
+        if site.startswith("sigma"):
+            draws[site] = np.exp(draws[site])
+        if site == "rho":
+            draws[site] = np.tanh(draws[site])
+        if site in held:
+            draws[site] = np.full_like(draws[site], held[site])
+    for place in design.effects:
+        draws[("alpha_d", "beta_d", "scale_d")[place]] = rng.normal(size=(num_draws, 3))
+    standardisation = Standardisation(
+        ("tokens", "bm25"),
+        np.array([0.1, -2.0]),
+        np.array([1.5, 1.0]),
+        ("log_num_tables", "evidence_max"),
+        np.array([1.2, 0.4, 0.6]),
+        np.array([0.5, 2.0, 1.5]),
+        np.array([1.1, 1.4, 0.2]),
+        np.array([0.6, 0.3, 0.1]),
+    )
+    return Posterior(design.variant, "laplace", Support.ALL, standardisation, draws, KEYS)
+
+
+def standardised(item: Posterior) -> Evidence:
+    """Evidence of one database with an edge of each kind and one more."""
+    edges = np.array([[0, 1], [1, 2], [2, 3], [0, 2]])
+    values = np.random.default_rng(1).normal(size=(2, 4, 2))
+    kinds, numbers = np.array([2, 0, 1, 2]), covariates(edges, 4)
+    return item.standardisation.apply(Evidence("spider", "ships", ("tokens", "bm25"), values, edges, kinds, numbers))
+
+
+def test_a_seen_database_with_all_terms_by_hand():
+    item = rich_posterior()
+    evidence = standardised(item)
+    found = item.seen(("bird", "a/b"), evidence)
+    for s in range(6):
+        at = {site: np.asarray(value)[s].tolist() for site, value in item.draws.items()}
+        assert found.intercept[s] == at["alpha_d"][1]
+        slopes = [at["scale_d"][1] * g for g in at["gamma"]]
+        np.testing.assert_allclose(found.slopes[s], [*slopes, *at["kappa"]], rtol=1e-12)
+        kinds = [at["beta_d"][1] + offset for offset in (0.0, *at["delta"])]
+        # lambda is inside beta_d already.
+        np.testing.assert_allclose(found.coupling[s], [kinds[2], kinds[0], kinds[1], kinds[2]], rtol=1e-12)
+
+
+def test_an_unseen_database_with_all_terms_by_hand():
+    item = rich_posterior()
+    evidence = standardised(item)
+    found = item.unseen(5, evidence)
+    effects = np.random.default_rng(5).standard_normal((3, 6))
+    for s in range(6):
+        sites = {site: np.asarray(value)[s].tolist() for site, value in item.draws.items()}
+        numbers = effects[:, s].tolist()
+        alpha, slopes, kinds = oracles.local_parameters("hierarchical", sites, numbers, evidence.covariates.tolist())
+        np.testing.assert_allclose(found.intercept[s], alpha, rtol=1e-12)
+        np.testing.assert_allclose(found.slopes[s], [*slopes, *sites["kappa"]], rtol=1e-12)
+        np.testing.assert_allclose(found.coupling[s], [kinds[2], kinds[0], kinds[1], kinds[2]], rtol=1e-12)
+
+
+def test_fresh_effects_have_the_correlation_and_the_spread():
+    terms = Terms(correlated=True, slope_scale=True)
+    item = rich_posterior(4000, Design(Variant.HIERARCHICAL, terms, 2), rho=-0.6, sigma_scale=0.3, gamma=1.0)
+    draws = item.unseen(seed=1)
+    u = (draws.intercept - item.draws["alpha"]) / item.draws["sigma_alpha"]
+    v = (draws.coupling - item.draws["beta"]) / item.draws["sigma_beta"]
+    w = (draws.slopes[:, 0] - 1) / 0.3
+    for effects in (u, v, w):
+        assert abs(effects.mean()) < 4 / np.sqrt(4000)
+        assert abs(effects.std() - 1) < 4 / np.sqrt(2 * 4000)
+    # The standard error of a correlation r is (1 - r^2) / sqrt(n).
+    assert abs(np.corrcoef(u, v)[0, 1] + 0.6) < 4 * (1 - 0.6**2) / np.sqrt(4000)
+    for effects in (u, v):
+        assert abs(np.corrcoef(effects, w)[0, 1]) < 4 / np.sqrt(4000)
+
+
+def test_a_pooled_coupling_takes_its_covariates_in_a_seen_database_too():
+    item = rich_posterior(design=RICH._replace(variant=Variant.POOLED_COUPLING, terms=Terms(coupling_covariates=True)))
+    evidence = standardised(item)
+    expected = item.draws["beta"] + item.draws["lambda"] @ evidence.covariates
+    for draws in (item.seen(KEYS[0], evidence), item.unseen(0, evidence)):
+        np.testing.assert_allclose(draws.coupling, expected, rtol=1e-12)
+
+
+def test_missing_evidence_is_refused():
+    whole, kinds = rich_posterior(), rich_posterior(design=RICH._replace(terms=Terms(edge_types=True)))
+    covaried = rich_posterior(design=RICH._replace(terms=Terms(coupling_covariates=True)))
+    with pytest.raises(ValueError, match=r"evidence=None: the coupling has lambda; give the database's standardised"):
+        whole.unseen()
+    for site, ask in (("delta", kinds.unseen), ("lambda", covaried.unseen), ("delta", lambda: whole.seen(KEYS[0]))):
+        with pytest.raises(ValueError, match=rf"evidence=None: the coupling has {site}"):
+            ask()
+    # The database's own coupling has its covariates in it.
+    covaried.seen(KEYS[0])
+    rich_posterior(design=RICH._replace(terms=Terms(True, True))).unseen()
+
+
+def test_a_posterior_without_the_weights_of_seen_databases_refuses_them():
+    item = rich_posterior()
+    bare = replace(item, draws={site: value for site, value in item.draws.items() if site != "scale_d"})
+    with pytest.raises(ValueError, match=r"holds no database effects; refit with them"):
+        bare.seen(KEYS[0], standardised(item))
+
+
+@pytest.mark.parametrize("terms", [ALL_TERMS, Terms(correlated=True), Terms(edge_types=True)])
+def test_netcdf_round_trip_with_terms(tmp_path: Path, terms: Terms):
+    items = [
+        rich_posterior(design=RICH._replace(terms=terms, variant=variant))
+        for variant in (Variant.HIERARCHICAL, Variant.POOLED_COUPLING, Variant.INDEPENDENT)
+    ]
+    save_posteriors(tmp_path / "a.nc", items)
+    loaded = load_posteriors(tmp_path / "a.nc")
+    for item in items:
+        found = loaded[item.variant]
+        assert_same(found, item)
+        evidence = standardised(item)
+        np.testing.assert_array_equal(standardised(found).values, evidence.values)
+        for one, other in zip(found.unseen(3, evidence), item.unseen(3, evidence), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_netcdf_round_trip_of_every_variant(tmp_path: Path):
@@ -169,13 +301,28 @@ def test_another_version_and_missing_fields_are_refused(tmp_path: Path):
     path = tmp_path / "a.nc"
     data = posterior().to_dataset()
     data.assign_attrs(format=99).to_netcdf(path, engine="h5netcdf", group="hierarchical")
-    with pytest.raises(ValueError, match=r"layout version 99, this package reads 1; refit it"):
+    with pytest.raises(ValueError, match=r"layout version 99, this package reads 2; refit it"):
         load_posteriors(path)
-    for lacking in (data.drop_vars("standardisation_mean"), data.drop_attrs()):
+    for lacking in (
+        data.drop_vars("standardisation_mean"),
+        data.drop_vars("context_scale"),
+        data.drop_vars("covariate_mean"),
+        data.drop_attrs(),
+    ):
         path.unlink()
         lacking.to_netcdf(path, engine="h5netcdf", group="hierarchical")
         with pytest.raises(ValueError, match=r"a.nc: (.*is missing|layout version None.*); refit it"):
             load_posteriors(path)
+
+
+def test_files_of_the_first_version_are_refused(tmp_path: Path):
+    """They know no covariates."""
+    path = tmp_path / "a.nc"
+    names = ("context_mean", "context_scale", "covariate_mean", "covariate_scale")
+    old = posterior().to_dataset().drop_vars([*names, "contexts", "covariates"])
+    old.assign_attrs(format=1).to_netcdf(path, engine="h5netcdf", group="hierarchical")
+    with pytest.raises(ValueError, match=r"a.nc: layout version 1, this package reads 2; refit it"):
+        load_posteriors(path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch):
@@ -218,6 +365,18 @@ def test_arviz_coordinates():
     assert data["gamma"].dims == ("chain", "draw", "channels")
     assert data["alpha_d"].dims == ("chain", "draw", "databases")
     np.testing.assert_array_equal(data["beta_d"].values[0], posterior().draws["beta_d"])
+
+
+def test_arviz_coordinates_with_all_terms():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r"\s*ArviZ is undergoing")
+        data = rich_posterior().to_arviz().posterior
+    assert data["kappa"].dims == ("chain", "draw", "contexts")
+    assert data["contexts"].values.tolist() == ["log_num_tables", "max_tokens", "max_bm25"]
+    assert data["lambda"].dims == ("chain", "draw", "covariates")
+    assert data["covariates"].values.tolist() == ["log_num_tables", "mean_degree", "isolated_share"]
+    assert data["scale_d"].dims == ("chain", "draw", "databases")
+    assert data["delta"].shape == (1, 6, 2)
 
 
 def test_an_unknown_shipped_posterior_is_refused():

@@ -63,6 +63,24 @@ def test_probability_of_every_subset(case):
     assert (found.support, found.exact, found.num_tables) == (support, True, NUM_TABLES)
 
 
+@pytest.mark.parametrize("support", list(Support))
+def test_a_coupling_for_each_edge(evidence, draws, support: Support):
+    each = draws._replace(coupling=np.random.default_rng(2).normal(0.3, 1.0, (8, len(EDGES))))
+    found, scores = predict(evidence, each, support)
+    exact = brute_force(evidence, each, support is Support.NON_EMPTY)
+    states = [tuple(x) for x in found.states.astype(int).tolist()]
+    np.testing.assert_allclose(found.probabilities, [[m[x] for x in states] for m in exact], rtol=1e-10)
+    expected = [math.log(m[tuple(map(int, row))]) for m, row in zip(exact, evidence.gold, strict=True)]
+    np.testing.assert_allclose(scores, expected, rtol=1e-10)
+
+
+def test_one_coupling_is_the_same_one_for_each_edge(evidence, draws):
+    each = draws._replace(coupling=np.repeat(draws.coupling[:, None], len(EDGES), axis=1))
+    np.testing.assert_allclose(
+        predict(evidence, each)[0].probabilities, predict(evidence, draws)[0].probabilities, rtol=1e-12
+    )
+
+
 def test_what_is_read_off_it(case):
     _, found, _, exact = case
     edges = EDGES.tolist()
