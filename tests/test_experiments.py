@@ -3,12 +3,13 @@
 import csv
 import importlib.util
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -24,7 +25,18 @@ from bayeslink.simulation.timing import best_times, num_multiply_adds, power_law
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = sorted(path.parent.name for path in ROOT.glob("experiments/*/run.py"))
 FIELDS = {"claim", "figures", "checks", "config", "seed", "versions", "source_hash", "inputs"}
-TIMED = {"exact_cost"}
+TIMED = {"exact_cost", "laplace_and_hmc"}
+PENDING = {"learning_curve", "rank_calibration"}
+"""Written and tested at [quick] size, but not yet run in full: no result is claimed, and none may be stored."""
+EMPIRICAL = {
+    "laplace_and_hmc",
+    "learning_curve",
+    "model_comparison",
+    "prior_scales",
+    "rank_calibration",
+    "unseen_databases",
+}
+"""Experiments whose checks are findings about data: at quick size a miss is a result, in the others a fault."""
 COST_FIGURES = {"spider_train_value_and_gradient_s", "growth_slope", "max_frontier_width", "graphs", "graphs_exact"}
 QUICK = ["--quick", "--out"]
 
@@ -61,18 +73,28 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[M
     return result
 
 
+@pytest.fixture(autouse=True)
+def _forget_compiled() -> Iterator[None]:
+    """Drop compiled programs after each test: all experiments' together exceed a process's memory maps."""
+    yield
+    jax.clear_caches()
+
+
 def test_there_are_experiments():
-    assert {"exact_cost", "global_mode", "mean_shift", "stability_window"} <= set(CLAIMS)
+    assert {"exact_cost", "global_mode", "mean_shift", "stability_window"} | EMPIRICAL <= set(CLAIMS)
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_sidecar_has_the_contracts_fields_and_its_checks_hold(name, results):
+def test_sidecar_has_the_contracts_fields_and_the_checks_of_algorithms_hold(name, results):
     _, out = results(name)
     sidecar = json.loads((out / "table.json").read_text())
     assert sidecar.keys() >= FIELDS
     assert sidecar["checks"]
-    assert [check for check, held in sidecar["checks"].items() if held is not True] == []
-    assert all(isinstance(value, int | float) for value in sidecar["figures"].values())
+    assert [check for check, held in sidecar["checks"].items() if not isinstance(held, bool)] == []
+    if name not in EMPIRICAL:
+        assert [check for check, held in sidecar["checks"].items() if not held] == []
+    numbers = sidecar["figures"].items()
+    assert [key for key, value in numbers if not isinstance(value, int | float) or not math.isfinite(value)] == []
     with (out / "table.csv").open(newline="") as file:
         assert list(csv.DictReader(file))
     assert (out / "timings.json").exists() == (name in TIMED)
@@ -143,6 +165,10 @@ def test_folder_is_complete_and_short(name):
 def test_stored_result_is_whole(name):
     """What is committed has the contract's fields, and its table is the one that the sidecar means."""
     folder = ROOT / "experiments" / name
+    if name in PENDING:
+        assert not (folder / "table.json").exists()
+        assert "not yet run in full" in (folder / "README.md").read_text()
+        return
     sidecar = json.loads((folder / "table.json").read_text())
     assert sidecar.keys() >= FIELDS
     assert sha256(folder / "table.csv") == sidecar["table_sha256"]
