@@ -61,7 +61,7 @@ posteriors: bayeslink/posteriors/lexical.nc bayeslink/posteriors/embedding.nc ##
 
 bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
 	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* --max-tables 30 \
-		--without-twins-of spider-dev --without-twins-of bird-dev --context recommended --no-effects --out $@
+		--without-twins-of spider-dev --without-twins-of bird-dev --context recommended --term correlated --no-effects --out $@
 
 clean: ## everything that was built here
 	rm -rf .venv output data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

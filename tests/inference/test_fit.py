@@ -165,7 +165,7 @@ def test_refusals(world, packed, hierarchical):
         fit_packed(*packed, Variant.INDEPENDENT, Priors(), num_draws=0)
     with pytest.raises(ValueError, match=r"num_draws=0: at least one draw is needed"):
         fit(world, Variant.INDEPENDENT, num_draws=0, method="laplace_joint")
-    with pytest.raises(ValueError, match=r"method='vi' is not one of \('laplace', 'laplace_joint'\)"):
+    with pytest.raises(ValueError, match=r"method='vi' is not one of \('laplace', 'nested', 'nuts', 'laplace_joint'\)"):
         fit(world, method="vi")
     with pytest.raises(ValueError, match=r"start is for method='laplace'; leave it out"):
         fit(world, method="laplace_joint", start=hierarchical[1])

@@ -86,10 +86,11 @@ def test_checks_follow_the_figures_and_can_fail(worlds, runs, monkeypatch):
     assert 0.99 < short.figures["r_hat"] < 1.1
     start = laplace(pack(worlds[0]), POOLED, Priors())
     monkeypatch.setattr(module, "LEAST_EFFECTIVE", 20.0)
+    monkeypatch.setattr(module, "WORST_R_HAT", 1.2)  # The halves of one short chain.
     again = nuts(batch, POOLED, Priors(), start=start, **SHORT)
     assert all(again.checks.values())
     monkeypatch.setattr(module, "LEAST_ENERGY", 10.0)
-    monkeypatch.setattr(module, "WORST_R_HAT", 1.0)
+    monkeypatch.setattr(module, "WORST_R_HAT", 0.9)
     bad = nuts(batch, POOLED, Priors(), start=start, **SHORT)
     np.testing.assert_array_equal(bad.phi, again.phi)
     assert not bad.checks["e_bfmi"]
