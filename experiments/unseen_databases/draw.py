@@ -20,13 +20,11 @@ STARTS = {"plain": "plain: no covariates", "main": "main: covariates of the inte
 FURTHER = {
     "plain": "plain",
     "main": "main",
-    "shape": "+ graph covariates",
-    "scale": "+ evidence's weight varies",
-    "uncorrelated": "- correlated effects",
-    "edge_types": "+ kinds of edges",
-    "coupling_covariates": "+ coupling covariates",
-    "main_with_twins": "main, twins kept",
-    "main_with_evidence_strings": "main, fitted with evidence",
+    "shape": "uncorr. + graph covariates",
+    "scale": "uncorr. + evidence's weight",
+    "uncorrelated": "uncorrelated",
+    "edge_types": "uncorr. + kinds of edges",
+    "coupling_covariates": "uncorr. + coupling covariates",
 }
 
 
