@@ -14,7 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.structure import EDGE_TYPES
 from bayeslink.inference import elimination, enumeration
-from bayeslink.model.batch import Batch, Bucket
+from bayeslink.model.batch import Batch, Bucket, DatabaseRows
 
 __all__ = ["BLOCK", "MAX_LISTED", "log_partition", "pack"]
 
@@ -69,7 +69,7 @@ def pack(evidences: Sequence[Evidence], max_listed: int = MAX_LISTED) -> Batch:
     buckets += [_bucket(group, evidences, {}) for group in _sizes(evidences, max_listed)]
     return Batch(
         tuple(buckets),
-        jnp.asarray(np.stack([item.covariates for item in evidences])),
+        DatabaseRows(jnp.asarray(np.stack([item.covariates for item in evidences]))),
         len(evidences),
         len(channels) - num_contexts,
         num_contexts,

@@ -19,6 +19,7 @@ from bayeslink.model.autologistic import Support, energy, log_normaliser, unary_
 __all__ = [
     "Batch",
     "Bucket",
+    "DatabaseRows",
     "LocalParameters",
     "LogPartition",
     "edge_couplings",
@@ -65,9 +66,19 @@ class Bucket(NamedTuple):
     plan: tuple
 
 
+class DatabaseRows(NamedTuple):
+    """What a batch holds for each database.
+
+    Attributes:
+        covariates: Standardised covariates of the coupling; axes databases, covariates.
+    """
+
+    covariates: Float[Array, "databases covariates"]
+
+
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["buckets", "covariates"],
+    data_fields=["buckets", "rows"],
     meta_fields=["num_databases", "num_channels", "num_contexts", "num_edge_types"],
 )
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class Batch:
 
     Attributes:
         buckets: The questions.
-        covariates: Standardised covariates of the coupling; axes databases, covariates.
+        rows: What is known of each database.
         num_databases: Number of databases.
         num_channels: Number of channels.
         num_contexts: Number of covariates of the intercept.
@@ -84,11 +95,16 @@ class Batch:
     """
 
     buckets: tuple[Bucket, ...]
-    covariates: Float[Array, "databases covariates"]
+    rows: DatabaseRows
     num_databases: int
     num_channels: int
     num_contexts: int = 0
     num_edge_types: int = 1
+
+    @property
+    def covariates(self) -> Float[Array, "databases covariates"]:
+        """Standardised covariates of the coupling."""
+        return self.rows.covariates
 
     @property
     def num_questions(self) -> int:

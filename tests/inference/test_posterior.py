@@ -209,10 +209,10 @@ def test_a_pooled_coupling_takes_its_covariates_in_a_seen_database_too():
 def test_missing_evidence_is_refused():
     whole, kinds = rich_posterior(), rich_posterior(design=RICH._replace(terms=Terms(edge_types=True)))
     covaried = rich_posterior(design=RICH._replace(terms=Terms(coupling_covariates=True)))
-    with pytest.raises(ValueError, match=r"evidence=None: the coupling has lambda; give the database's standardised"):
+    with pytest.raises(ValueError, match=r"evidence=None: this posterior has lambda; give the database's standardised"):
         whole.unseen()
     for site, ask in (("delta", kinds.unseen), ("lambda", covaried.unseen), ("delta", lambda: whole.seen(KEYS[0]))):
-        with pytest.raises(ValueError, match=rf"evidence=None: the coupling has {site}"):
+        with pytest.raises(ValueError, match=rf"evidence=None: this posterior has {site}"):
             ask()
     # The database's own coupling has its covariates in it.
     covaried.seen(KEYS[0])
