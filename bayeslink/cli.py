@@ -38,6 +38,16 @@ MAX_SHOWN = 200
 _PICTURES = (".png", ".svg", ".pdf")
 WithEvidence = Annotated[bool, typer.Option("--with-evidence", help="Read the evidence string with the question.")]
 
+Context = Annotated[
+    list[str] | None,
+    typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
+]
+
+Term = Annotated[
+    list[str] | None,
+    typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
+]
+
 
 def main() -> None:
     """Run the command line; refused input becomes one sentence on stderr and exit status 2."""
@@ -215,14 +225,8 @@ def fit(
     ] = True,
     max_tables: Annotated[int | None, typer.Option(help="Leave out databases with more tables.")] = None,
     method: Annotated[str, typer.Option(help="laplace, nested, nuts or laplace_joint.")] = "laplace",
-    context: Annotated[
-        list[str] | None,
-        typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
-    ] = None,
-    term: Annotated[
-        list[str] | None,
-        typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
-    ] = None,
+    context: Context = None,
+    term: Term = None,
 ) -> None:
     """Fit the posterior on stored benchmark evidence or on a corpus folder."""
     from bayeslink.evaluation.report import fit_posteriors
@@ -296,14 +300,8 @@ def evaluate(
     coupling: Annotated[float | None, typer.Option(help="Coupling of the variant `fixed`; 0.6 by default.")] = None,
     draws: Annotated[int | None, typer.Option(help="Posterior draws; 200 by default.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
-    ] = None,
-    term: Annotated[
-        list[str] | None,
-        typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
-    ] = None,
+    context: Context = None,
+    term: Term = None,
     as_json: Json = False,
 ) -> None:
     """Score every variant on benchmark questions or on a corpus folder."""

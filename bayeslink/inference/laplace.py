@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 from bayeslink.inference import make_room
 from bayeslink.inference.enumeration import StatePlan
 from bayeslink.inference.expansion import Expansion, coordinates, directional, expand
+from bayeslink.inference.newton import damped_newton
 from bayeslink.inference.packing import log_partition
 from bayeslink.inference.population import (
     log_population_density,
@@ -288,9 +289,7 @@ def _inner(batch: Batch, phi: Array, effects: Array, settings: Settings) -> tupl
 
 
 def inner_modes(batch: Batch, phi: Array, effects: Array, settings: Settings, tolerance: float = 1e-9) -> InnerModes:
-    """Modes of every database's effects at phi, by damped Newton steps.
-
-    The log joint is strictly concave in the effects, so halving steps always reaches the mode.
+    """Modes of every database's effects at phi; the log joint is strictly concave in them.
 
     Args:
         batch: The questions.
@@ -305,29 +304,10 @@ def inner_modes(batch: Batch, phi: Array, effects: Array, settings: Settings, to
         return InnerModes(effects, joint, jnp.zeros((batch.num_databases, 0, 0)), jnp.zeros(()))
     columns = jnp.array(places)
     terms = _inner_terms(batch, phi, settings)
-
-    def unfinished(state: tuple) -> Array:
-        _, _, gradient, _, _, count = state
-        return (jnp.abs(gradient).max() > tolerance) & (count < INNER_STEPS)
-
-    def advance(state: tuple) -> tuple:
-        current, joint, gradient, precision, shrink, count = state
-        direction = jnp.linalg.solve(precision, gradient[..., None])[..., 0]
-        proposal = current.at[:, columns].add(shrink[:, None] * direction)
-        new_joint, new_gradient, new_precision = terms(proposal)
-        better = new_joint >= joint - 1e-12 * (1 + jnp.abs(joint))
-        return (
-            jnp.where(better[:, None], proposal, current),
-            jnp.where(better, new_joint, joint),
-            jnp.where(better[:, None], new_gradient, gradient),
-            jnp.where(better[:, None, None], new_precision, precision),
-            jnp.where(better, jnp.minimum(1.0, 2 * shrink), shrink / 2),
-            count + 1,
-        )
-
-    state = (effects, *terms(effects), jnp.ones(batch.num_databases), 0)
-    modes, joint, gradient, precision, _, _ = jax.lax.while_loop(unfinished, advance, state)
-    return InnerModes(modes, joint, precision, jnp.abs(gradient).max())
+    chosen, joint, gradient, precision = damped_newton(
+        lambda point: terms(effects.at[:, columns].set(point)), effects[:, columns], tolerance, INNER_STEPS
+    )
+    return InnerModes(effects.at[:, columns].set(chosen), joint, precision, jnp.abs(gradient).max())
 
 
 def one_inner_step(batch: Batch, phi: Array, effects: Array, settings: Settings) -> InnerModes:

@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from bayeslink.inference.enumeration import StatePlan
 from bayeslink.inference.laplace import Settings
+from bayeslink.inference.newton import damped_newton
 from bayeslink.inference.packing import log_partition
 from bayeslink.inference.population import pack_population, unpack_population
 from bayeslink.model.autologistic import Support, num_joined_pairs
@@ -196,28 +197,8 @@ def database_modes(
             jnp.eye(count + size) - hessian,
         )
 
-    def unfinished(state: tuple) -> Array:
-        _, _, gradient, _, _, steps = state
-        return (jnp.abs(gradient).max(initial=0.0) > TOLERANCE) & (steps < max_steps)
-
-    def advance(state: tuple) -> tuple:
-        point, joint, gradient, precision, shrink, steps = state
-        step = jnp.linalg.solve(precision, gradient[..., None])[..., 0]
-        proposal = point + shrink[:, None] * step
-        new_joint, new_gradient, new_precision = terms(proposal)
-        better = new_joint >= joint - 1e-12 * (1 + jnp.abs(joint))
-        return (
-            jnp.where(better[:, None], proposal, point),
-            jnp.where(better, new_joint, joint),
-            jnp.where(better[:, None], new_gradient, gradient),
-            jnp.where(better[:, None, None], new_precision, precision),
-            jnp.where(better, jnp.minimum(1.0, 2 * shrink), shrink / 2),
-            steps + 1,
-        )
-
     begin = jnp.concatenate([effects[:, places], tables / sigma_table], axis=1)
-    state = (begin, *terms(begin), jnp.ones(batch.num_databases), 0)
-    point, joint, gradient, precision, _, _ = jax.lax.while_loop(unfinished, advance, state)
+    point, joint, gradient, precision = damped_newton(terms, begin, TOLERANCE, max_steps)
     full = jnp.zeros((batch.num_databases, len(EFFECTS))).at[:, places].set(point[:, :count])
     log_marginal = joint - 0.5 * jnp.linalg.slogdet(precision)[1]
     return DatabaseModes(

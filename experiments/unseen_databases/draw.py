@@ -16,7 +16,7 @@ PLACES = {
     ("transfer", "bird-dev-evidence"): "BIRD + evidence, transfer",
 }
 VARIANTS = ("independent", "independent_hierarchical", "pooled", "pooled_coupling", "hierarchical")
-STARTS = {"plain": "plain: no covariates", "main": "main: covariates of the intercept"}
+STARTS = {"plain": "plain: no covariates", "main": "main: covariates, correlated effects"}
 FURTHER = {
     "plain": "plain",
     "main": "main",
