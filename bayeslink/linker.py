@@ -353,7 +353,7 @@ class SchemaLinker:
         raw = compute_evidence(self.graph, [text], self.channels)
         posterior = self.posteriors[self.variant]
         ready = posterior.standardisation.apply(raw)
-        draws = posterior.unseen(evidence=ready)
+        draws = posterior.draws_for(ready)
         distribution, _ = predict(ready, draws, posterior.support)
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]

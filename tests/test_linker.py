@@ -283,6 +283,24 @@ def test_covariates_and_kinds_of_edges_have_their_parts_in_a_link(sales, tmp_pat
     assert found.from_neighbours[place(found, "customers")] == pytest.approx(0.9 * found.probabilities[middle])
 
 
+def test_a_posterior_that_was_updated_with_the_database_is_used_as_its_own(sales, tmp_path):
+    """The labelled questions never need the junction: the link then says so, for this database."""
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    questions = [QUESTION] * 8
+    gold = np.zeros((8, 3), dtype=bool)
+    gold[:, linker.graph.table_names.index("customers")] = True
+    labelled = compute_evidence(linker.graph, questions, linker.channels, gold=gold)
+    before = load_posteriors(shipped_path("lexical"))[Variant.HIERARCHICAL]
+    after = before.update(labelled)
+    save_posteriors(tmp_path / "p.nc", [after])
+    found = SchemaLinker.from_database(sales, posterior=tmp_path / "p.nc").link(QUESTION)
+    ready = after.standardisation.apply(compute_evidence(linker.graph, [QUESTION], linker.channels))
+    expected, _ = predict(ready, after.seen(labelled.key, ready), after.support)
+    np.testing.assert_allclose(found.probabilities, expected.marginals[0])
+    untold = linker.link(QUESTION).probabilities
+    assert found.probabilities[place(found, "transactions")] < untold[place(found, "transactions")] - 0.1
+
+
 def test_a_posterior_of_other_channels_is_refused(sales, tmp_path):
     posteriors = load_posteriors(shipped_path("lexical"))
     save_posteriors(tmp_path / "p.nc", list(posteriors.values()))

@@ -109,6 +109,9 @@ def learning_curve(
         num_replicates: Draws of the K questions; K = 0 has one.
         seed: Seed of the halves, of the draws and of the updates.
         progress: Show a progress bar on stderr.
+
+    Raises:
+        FloatingPointError: If no update of a method with the same number of questions converged.
     """
     cut = {item.key: halves(item, np.random.default_rng([seed, place])) for place, item in enumerate(evidences)}
     points = []
@@ -136,6 +139,12 @@ def learning_curve(
                 for name, scored in found.items():
                     if scored:
                         rows[name].append(scored)
+            for name, number in failed.items():
+                if number and not rows[name]:
+                    raise FloatingPointError(
+                        f"method {name}: none of its {number} updates with {count} questions converged; "
+                        "check the evidence"
+                    )
             points += [_point(name, count, rows[name], failed[name]) for name in learners if rows[name]]
     return points
 
@@ -158,8 +167,7 @@ class _Scored:
 
 def _score(posterior: Posterior, held: Evidence, seen: bool, seed: int) -> _Scored:
     ready = posterior.standardisation.apply(held)
-    knows = seen and held.key in posterior.databases
-    draws = posterior.seen(held.key, ready) if knows else posterior.unseen(seed, ready)
+    draws = posterior.draws_for(ready, seed) if seen else posterior.unseen(seed, ready)
     distribution, log_score = predict(ready, draws, posterior.support)
     gold = np.asarray(held.gold)
     return _Scored(

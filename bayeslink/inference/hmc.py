@@ -187,7 +187,7 @@ def _sampler(
     target_accept: float,
     progress: bool,
 ) -> MCMC:
-    """One sampler for each setting, so that another batch of the same shapes is not compiled again."""
+    """One sampler for each setting: the kernel and what NumPyro keeps compiled of it serve every batch alike."""
 
     def model(arrays: list[Array]) -> None:
         hierarchical_model(jax.tree.unflatten(layout, arrays), design, priors, elimination.log_partition, support)

@@ -128,6 +128,12 @@ class Posterior:
         coupling = drawn["beta_d"] if "beta_d" in drawn else self._mean_coupling(evidence)
         intercept = drawn.get("alpha_d", self._pooled("alpha"))
         if "tau" in self.draws:
+            num_tables = self.draws["tau"].shape[1]
+            if evidence is not None and evidence.num_tables != num_tables:
+                raise ValueError(
+                    f"database={key}: this posterior holds effects of its {num_tables} tables and it now has "
+                    f"{evidence.num_tables}; update the population posterior anew"
+                )
             intercept = intercept[:, None] + self.draws["tau"]
         elif "sigma_table" in self.draws:
             raise ValueError(f"database={key}: this posterior holds no table effects of it; use `update`")
@@ -158,6 +164,17 @@ class Posterior:
             intercept = intercept[:, None] + self.draws["sigma_table"][:, None] * fresh
         coupling = self._mean_coupling(evidence) + self.draws.get("sigma_beta", 0.0) * v
         return self._draws(intercept, 1 + self.draws.get("sigma_scale", 0.0) * w, coupling, evidence)
+
+    def draws_for(self, evidence: Evidence, seed: int = 0) -> DatabaseDraws:
+        """`seen` for a database whose own effects were drawn, by the fit or an update; `unseen` for any other.
+
+        Args:
+            evidence: The database's standardised evidence.
+            seed: Seed of the fresh effects of an unseen database.
+        """
+        if evidence.key in self.databases and not {"alpha_d", "beta_d", "scale_d"}.isdisjoint(self.draws):
+            return self.seen(evidence.key, evidence)
+        return self.unseen(seed, evidence)
 
     def _draws(
         self, intercept: np.ndarray, scale: np.ndarray, coupling: np.ndarray, evidence: Evidence | None

@@ -157,6 +157,16 @@ def test_failures_are_counted_and_the_silent_say_nothing(world, posterior):
     assert points["whole", 2].num_failed == points["quiet", 2].num_failed == 0
 
 
+def test_a_method_that_never_converges_is_an_error(world, posterior):
+    def hopeless(labelled: Evidence | None, seed: int) -> Posterior:
+        if labelled is not None:
+            raise FloatingPointError("no convergence")
+        return posterior(Variant.POOLED)
+
+    with pytest.raises(FloatingPointError, match="method hopeless: none of its 6 updates with 2 questions converged"):
+        learning_curve(world[:2], {"hopeless": hopeless}, [0, 2], 3)
+
+
 def test_other_errors_are_not_swallowed(world, posterior):
     def broken(labelled: Evidence | None, seed: int) -> Posterior:
         raise ValueError("a mistake")

@@ -206,6 +206,29 @@ def test_a_pooled_coupling_takes_its_covariates_in_a_seen_database_too():
         np.testing.assert_allclose(draws.coupling, expected, rtol=1e-12)
 
 
+def test_draws_for_a_database_are_its_own_where_they_were_drawn():
+    item = rich_posterior()
+    evidence = replace(standardised(item), dataset=KEYS[0][0], db_id=KEYS[0][1])
+    other = replace(evidence, db_id="elsewhere")
+    bare = replace(item, draws={site: value for site, value in item.draws.items() if not site.endswith("_d")})
+    for holder, asked, expected in (
+        (item, evidence, item.seen(KEYS[0], evidence)),
+        (item, other, item.unseen(3, other)),
+        (bare, evidence, bare.unseen(3, evidence)),
+    ):
+        for found, part in zip(holder.draws_for(asked, 3), expected, strict=True):
+            np.testing.assert_array_equal(found, part)
+
+
+def test_table_effects_of_a_database_that_has_changed_are_refused():
+    item = rich_posterior()
+    num_tables = standardised(item).num_tables
+    item = replace(item, draws=item.draws | {"tau": np.zeros((item.num_draws, num_tables + 1))})
+    message = rf"effects of its {num_tables + 1} tables and it now has {num_tables}; update the population"
+    with pytest.raises(ValueError, match=message):
+        item.seen(KEYS[0], standardised(item))
+
+
 def test_missing_evidence_is_refused():
     whole, kinds = rich_posterior(), rich_posterior(design=RICH._replace(terms=Terms(edge_types=True)))
     covaried = rich_posterior(design=RICH._replace(terms=Terms(coupling_covariates=True)))
