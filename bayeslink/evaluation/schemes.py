@@ -6,18 +6,17 @@ transfer                   a posterior fitted on other data sets; no fitting her
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+import numpy as np
+
+from bayeslink.evaluation.held_out import FitSettings, fit_arguments, fit_folds
 from bayeslink.evaluation.scores import Predicted, predicted
 from bayeslink.evidence.channel import Evidence, Standardisation
-from bayeslink.inference.fit import FIXED_COUPLING, fit_packed
-from bayeslink.inference.laplace import LaplaceFit
+from bayeslink.inference.fit import fit_packed
 from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.predictive import predict
-from bayeslink.model.autologistic import Support
-from bayeslink.model.hierarchy import Terms, Variant
-from bayeslink.model.priors import Priors
+from bayeslink.model.hierarchy import Variant
 
 __all__ = ["TABLE_VARIANTS", "FitSettings", "fit_arguments", "in_sample", "leave_one_database_out", "transfer"]
 
@@ -32,18 +31,6 @@ TABLE_VARIANTS = (
 """The variants of an evaluation table; `unpooled` knows seen databases only."""
 
 Key = tuple[str, str]
-
-
-class FitSettings(NamedTuple):
-    """Settings shared by every fit of an evaluation."""
-
-    priors: Priors = Priors()
-    support: Support = Support.ALL
-    coupling: float = FIXED_COUPLING
-    num_draws: int = 200
-    seed: int = 0
-    context: tuple[str, ...] = ()
-    terms: Terms = Terms()
 
 
 def in_sample(
@@ -71,8 +58,7 @@ def leave_one_database_out(
 ) -> Iterator[tuple[Variant, Key, Predicted]]:
     """Each database scored by a fit on the others, without its twins.
 
-    Each fold's standardisation is its own. A fold starts from the previous fold's mode, which changes
-    the time of a fit and not its result.
+    See `held_out.fit_folds`.
 
     Yields:
         A variant, the database left out and its predictions; databases vary fastest.
@@ -80,31 +66,14 @@ def leave_one_database_out(
     Raises:
         ValueError: If leaving out a database and its twins leaves no training database.
     """
-    starts: dict[Variant, LaplaceFit] = {}
     for variant in variants:
-        fitted = Variant.INDEPENDENT if variant is Variant.FIXED else variant
-        for held in evidences:
-            barred = {held.key, *twins.get(held.key, ())}
-            training = [item for item in evidences if item.key not in barred]
-            if not training:
-                raise ValueError(f"database {held.key}: no training database is left without it and its twins")
-            standardisation = Standardisation.fit(training, settings.context)
-            whole = pack([standardisation.apply(item) for item in evidences])
-            posterior, found = fit_packed(
-                whole.without([i for i, item in enumerate(evidences) if item.key in barred]),
-                tuple(item.key for item in training),
-                standardisation,
-                variant,
-                effects=False,
-                start=starts.get(fitted),
-                **fit_arguments(settings),
-            )
-            if isinstance(found, LaplaceFit):
-                starts[fitted] = found
+        for item in fit_folds(evidences, variant, "unseen", settings, twins=twins):
+            distribution, log_score = item.predict()
+            gold = np.asarray(item.evidence.gold)
             yield (
                 variant,
-                held.key,
-                _predict_one(standardisation.apply(held), posterior, False, settings.seed),
+                item.evidence.key,
+                predicted(item.evidence.key, distribution, gold, log_score, item.evidence.group),
             )
 
 
@@ -122,11 +91,6 @@ def transfer(
     for variant, posterior in posteriors.items():
         ready = [posterior.standardisation.apply(item) for item in evidences]
         yield variant, [_predict_one(item, posterior, seen=False, seed=seed) for item in ready]
-
-
-def fit_arguments(settings: FitSettings) -> dict:
-    """The settings that `fit_packed` takes; the context belongs to the standardisation."""
-    return {name: value for name, value in settings._asdict().items() if name != "context"}
 
 
 def _predict_one(evidence: Evidence, posterior: Posterior, seen: bool, seed: int) -> Predicted:

@@ -5,14 +5,15 @@ bucket, padded to common shapes. Padding adds nothing: a padded question has wei
 is never introduced by the plan, a padded edge has coupling 0.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from bayeslink.model.autologistic import Support, energy, log_normaliser, unary_log_odds
 
@@ -122,6 +123,29 @@ class Batch:
         barred = jnp.asarray(sorted(databases), dtype=int)
         buckets = tuple(
             bucket._replace(weight=jnp.where(jnp.isin(bucket.database, barred)[:, None], 0.0, bucket.weight))
+            for bucket in self.buckets
+        )
+        return replace(self, buckets=buckets)
+
+    def without_questions(self, barred: Sequence[Bool[np.ndarray, " questions"]]) -> "Batch":
+        """The same batch, and the same shapes, with the marked questions given weight 0.
+
+        Args:
+            barred: For each database, its questions that are left out.
+
+        Raises:
+            ValueError: If there is not one array per database.
+        """
+        if len(barred) != self.num_databases:
+            raise ValueError(f"barred marks {len(barred)} databases of {self.num_databases}; give one array for each")
+        marks = np.zeros((self.num_databases, max(map(len, barred), default=0) + 1), dtype=bool)
+        for place, mark in enumerate(barred):
+            marks[place, : len(mark)] = mark
+        # Padding has the position -1: the last column, which nothing marks.
+        buckets = tuple(
+            bucket._replace(
+                weight=jnp.where(jnp.asarray(marks)[bucket.database[:, None], bucket.question], 0.0, bucket.weight)
+            )
             for bucket in self.buckets
         )
         return replace(self, buckets=buckets)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayeslink.evaluation import report, schemes
+from bayeslink.evaluation import held_out, report, schemes
 from bayeslink.evaluation.comparison import clustered_bootstrap
 from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.report import NUM_RESAMPLES, evaluate, fit_posteriors
@@ -121,9 +121,9 @@ def test_posteriors_of_one_document_share_support_and_channels(four, posterior):
 
 def test_leave_one_out_counts_the_twins_that_no_fit_saw(four, monkeypatch):
     trained = []
-    genuine = schemes.fit_packed
+    genuine = held_out.fit_packed
     monkeypatch.setattr(
-        schemes,
+        held_out,
         "fit_packed",
         lambda batch, keys, *rest, **more: trained.append(keys) or genuine(batch, keys, *rest, **more),
     )

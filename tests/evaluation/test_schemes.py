@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayeslink.evaluation import schemes
+from bayeslink.evaluation import held_out, schemes
 from bayeslink.evaluation.schemes import FitSettings, in_sample, leave_one_database_out, transfer
 from bayeslink.evidence.channel import Standardisation
 from bayeslink.inference.fit import fit
@@ -24,7 +24,7 @@ def four(evidence):
 def spy(monkeypatch):
     """Calls of the fitter: keys, standardisation, and the questions of each database that carry weight."""
     calls = []
-    genuine = schemes.fit_packed
+    genuine = held_out.fit_packed
 
     def record(batch, keys, standardisation, variant, **arguments):
         weights = np.zeros(batch.num_databases)
@@ -33,6 +33,7 @@ def spy(monkeypatch):
         calls.append((keys, standardisation, weights.tolist()))
         return genuine(batch, keys, standardisation, variant, **arguments)
 
+    monkeypatch.setattr(held_out, "fit_packed", record)
     monkeypatch.setattr(schemes, "fit_packed", record)
     return calls
 

@@ -94,6 +94,22 @@ def test_without_equals_packing_without(world, batch):
     assert shapes == [leaf.shape for leaf in jax.tree.leaves(less)]
 
 
+def test_without_questions_equals_packing_the_others(world, batch):
+    """Marked questions weigh nothing; padding and shapes stay."""
+    marks = [np.arange(item.num_questions) % 3 == place for place, item in enumerate(world)]
+    less = batch.without_questions(marks)
+    kept = [item.select_questions(~mark) for item, mark in zip(world, marks, strict=True)]
+    assert less.num_questions == sum(item.num_questions for item in kept)
+    np.testing.assert_allclose(by_database(less), by_database(pack(kept)), rtol=1e-10)
+    assert (by_database(less) != by_database(batch)).all()
+    shapes = [leaf.shape for leaf in jax.tree.leaves(batch)]
+    assert shapes == [leaf.shape for leaf in jax.tree.leaves(less)]
+    nothing = [np.zeros(item.num_questions, dtype=bool) for item in world]
+    np.testing.assert_array_equal(by_database(batch.without_questions(nothing)), by_database(batch))
+    with pytest.raises(ValueError, match="barred marks 1 databases of 3"):
+        batch.without_questions(marks[:1])
+
+
 @pytest.mark.parametrize("support", list(Support))
 @pytest.mark.parametrize("max_listed", [0, 10])
 def test_contexts_scales_and_kinds_of_edges_equal_brute_force(support: Support, max_listed: int):
