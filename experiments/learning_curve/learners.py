@@ -18,7 +18,7 @@ def learners_of(config: Mapping) -> tuple[dict[str, Learner], dict[str, float]]:
     small = [item for item in questions.evidences if item.num_tables <= config["max_tables"]]
     questions = replace(questions, evidences=tuple(small[: config["train_databases"]]))
     settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
-    with_slopes = settings._replace(terms=Terms(slope_scale=True))
+    with_slopes = settings._replace(terms=Terms(correlated=True, slope_scale=True))
     (pooled,) = fit_posteriors(questions, [Variant.POOLED], held, settings, effects=False)
     found = fit_posteriors(
         questions,

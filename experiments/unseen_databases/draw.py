@@ -25,6 +25,9 @@ FURTHER = {
     "uncorrelated": "uncorrelated",
     "edge_types": "uncorr. + kinds of edges",
     "coupling_covariates": "uncorr. + coupling covariates",
+    "both": "main + coupling covariates",
+    "all_terms": "main + every term",
+    "twins": "main, twins trained on",
 }
 
 

@@ -1,6 +1,6 @@
 """What an unseen database may start from: covariates of the intercept, and each further term of the hierarchy."""
 
-from unseen import transfer_rows, unseen_rows
+from unseen import refit_rows, transfer_rows, unseen_rows
 
 from bayeslink.evidence.store import evidence_home
 from bayeslink.inference import keep_compiled
@@ -18,12 +18,13 @@ def main(arguments: list[str] | None = None) -> None:
     run = Experiment.from_command(__file__, arguments)
     config = run.config
     names = {*config["transfer"], *(data for setting in config["settings"].values() for data in setting["sets"])}
+    names |= {data for refit in config["refits"].values() for data in refit["train"]}
     inputs = {f"data/evidence/{name}.npz": evidence_home() / f"{name}.npz" for name in sorted(names)}
     inputs["bayeslink/posteriors/embedding.nc"] = shipped_path("embedding")
     if run.is_current(inputs):
         return
     keep_compiled()
-    table = [*unseen_rows(config, run.source), *transfer_rows(config)]
+    table = [*unseen_rows(config, run.source), *transfer_rows(config), *refit_rows(config, run.source)]
     figures = {}
     for row in table:
         lead = "" if row["setting"] == "main" else f"{row['setting']}_"

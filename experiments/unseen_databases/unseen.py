@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax
 
 from bayeslink.evaluation.questions import Questions, stored_questions
-from bayeslink.evaluation.report import evaluate
+from bayeslink.evaluation.report import evaluate, fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.cache import cache_home
 from bayeslink.inference.posterior import load_posteriors, shipped_path
@@ -19,9 +20,8 @@ OTHERS = ("independent_hierarchical", "pooled", "pooled_coupling")
 SCORES = ("joint_log_score", "ece", "mean_shift", "map", "precision", "strict_recall", "exact_match", "mean_size")
 
 
-def settings_of(config: Mapping, name: str) -> tuple[FitSettings, list[Variant]]:
-    """The fit settings of a named setting and the variants that it is asked for."""
-    asked = config["settings"][name]
+def settings_of(config: Mapping, asked: Mapping) -> tuple[FitSettings, list[Variant]]:
+    """The fit settings of a setting or a refit and the variants that it is asked for."""
     terms = Terms(**{term: bool(asked.get(term, False)) for term in Terms._fields})
     settings = FitSettings(
         num_draws=config["num_draws"], seed=config["seed"], context=tuple(asked["context"]), terms=terms
@@ -61,8 +61,8 @@ def _rows(document: Mapping, setting: str, scheme: str, data: str) -> Iterator[d
         yield row
 
 
-def _kept(asked: object, make: Callable[[], dict]) -> dict:
-    """The evaluation document of these settings, kept in the cache so that a stopped run goes on."""
+def _kept(asked: object, make: Callable[[], Any]) -> Any:
+    """The evaluation documents of these settings, kept in the cache so that a stopped run goes on."""
     name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:24]
     path = cache_home() / "unseen_databases" / f"{name}.json"
     if not path.is_file():
@@ -78,7 +78,7 @@ def _kept(asked: object, make: Callable[[], dict]) -> dict:
 def unseen_rows(config: Mapping, source: str) -> Iterator[dict]:
     """Leave-one-database-out on the sets of each setting."""
     for setting, asked_for in config["settings"].items():
-        settings, variants = settings_of(config, setting)
+        settings, variants = settings_of(config, asked_for)
         for data in asked_for["sets"]:
             asked = [asked_for, [variant.value for variant in variants], data, source]
             asked += [config["num_draws"], config["seed"], config["databases"]]
@@ -97,3 +97,27 @@ def transfer_rows(config: Mapping) -> Iterator[dict]:
         wanted = [Variant(variant) for variant in config["variants"]]
         document = evaluate(_questions(config, [data]), "transfer", posteriors, wanted, progress=True)
         yield from _rows(document, "main", "transfer", data)
+
+
+def refit_rows(config: Mapping, source: str) -> Iterator[dict]:
+    """Other fits on the training sets, scored as the shipped posteriors are."""
+    held = ("spider-dev", "bird-dev")
+    for setting, asked_for in config["refits"].items():
+        settings, variants = settings_of(config, asked_for)
+        twins = bool(asked_for.get("keep_twins", False))
+
+        def scored(asked_for=asked_for, settings=settings, variants=variants, twins=twins) -> list[dict]:
+            questions = _questions(config, asked_for["train"])
+            found = fit_posteriors(
+                questions, variants, () if twins else held, settings, False, asked_for["max_tables"], progress=True
+            )
+            posteriors = {item.variant: item for item in found}
+            return [
+                evaluate(_questions(config, [data]), "transfer", posteriors, variants, keep_twins=twins, progress=True)
+                for data in config["transfer"]
+            ]
+
+        asked = ["refit", asked_for, [variant.value for variant in variants], config["transfer"], source]
+        asked += [config["num_draws"], config["seed"], config["databases"]]
+        for data, document in zip(config["transfer"], _kept(asked, scored), strict=True):
+            yield from _rows(document, setting, "transfer", data)
