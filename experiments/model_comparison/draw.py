@@ -16,8 +16,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args(arguments)
     table = pd.read_csv(asked.table)
+    names_of_sets = {"spider": "Spider dev", "bird": "BIRD dev"}
     lodo = table[(table["part"] == "lodo") & (table["database"] == "all") & (table["variant"] != "hierarchical")]
-    names = {"label": lodo["variant"].str.replace("_", "\n"), "mean": lodo["difference"]}
+    names = {
+        "label": lodo["variant"].str.replace("_", "\n"),
+        "mean": lodo["difference"],
+        "set": lodo["set"].replace(names_of_sets),
+    }
     shown = table["set"].iloc[-1]
     checked = table[(table["part"] == "ppc") & (table["set"] == shown) & (table["variant"] == "hierarchical")]
     height = max(2.6, 1.0 + 0.16 * checked["database"].nunique())
@@ -25,15 +30,16 @@ def main(arguments: list[str] | None = None) -> None:
     left, middle, right = figure.subplots(1, 3)
     draw_forest(left, lodo.assign(**names), "gain in log score per question (nats)", group="set")
     left.set_title("a  Gain of hierarchical, left out, over …", fontsize=9, loc="left")
-    left.legend(fontsize=8, frameon=False)
     for axes, statistic, title in (
-        (middle, "num_selected", f"b  Selected tables, {shown} dev"),
-        (right, "num_joined_pairs", f"c  Joined pairs, {shown} dev"),
+        (middle, "num_selected", f"b  Selected tables, {names_of_sets[shown]}"),
+        (right, "num_joined_pairs", f"c  Joined pairs, {names_of_sets[shown]}"),
     ):
         draw_predictive_check(axes, checked, statistic)
         axes.set_title(title, fontsize=9, loc="left")
-    handles, labels = middle.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower right", ncols=len(labels), fontsize=8, frameon=False)
+    for axes in (left, middle):
+        handles, labels = axes.get_legend_handles_labels()
+        side = "left" if axes is left else "right"
+        figure.legend(handles, labels, loc=f"outside lower {side}", ncols=len(labels), fontsize=8, frameon=False)
     save(figure, asked.out)
 
 
