@@ -150,7 +150,16 @@ def learning_curve(
 
 
 def paired(first: CurvePoint, second: CurvePoint, num_resamples: int, rng: np.random.Generator) -> Interval:
-    """Mean joint log score of the first less the second's, nats per question, with its clustered interval."""
+    """Mean joint log score of the first less the second's, nats per question, with its clustered interval.
+
+    Raises:
+        ValueError: If the two were not scored on the same questions.
+    """
+    if first.databases != second.databases or not np.array_equal(first.groups, second.groups):
+        raise ValueError(
+            f"{first.method} and {second.method} at K={first.num_labelled}: scored on different questions; "
+            "compare methods on the same databases"
+        )
     return paired_difference(first.log_score, second.log_score, list(first.databases), first.groups, num_resamples, rng)
 
 

@@ -126,7 +126,7 @@ def nested(
     slopes = jnp.zeros((len(found.mode), *found.effects.shape))
     if design.effects:
         slopes = mode_slopes(batch, jnp.asarray(found.mode), jnp.asarray(found.effects), settings)
-    inner, log_density = _inner_points(len(design.effects), num_inner, num_points, rng)
+    inner, log_density = _inner_points(len(design.effects), num_inner, batch.num_databases, num_points, rng)
     centre, covariance = found.mode, found.covariance
     rounds = 0
     while rounds < MAX_ROUNDS:
@@ -190,20 +190,25 @@ def _outer_points(
 
 
 def _inner_points(
-    size: int, num_inner: int, num_points: int, rng: np.random.Generator
+    size: int, num_inner: int, num_databases: int, num_points: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-random points of the standard multivariate t for each phi_s, and their log density.
+    """Quasi-random points of the standard multivariate t for each phi_s and database, and their log density.
 
-    Every phi_s has its own random shift of one set of points, so that their errors average out over the phi_s.
+    Every phi_s and database has its own random shift of one set of points: errors are independent, so that they
+    average out over the phi_s and the product over databases stays unbiased.
+
+    Returns:
+        Points, axes phi_s, points, databases, coordinates; log densities without the last axis.
     """
     if not size:
-        return np.zeros((num_points, 1, 0)), np.zeros((num_points, 1))
-    uniform = (_sobol(size + 1, num_inner, rng) + rng.random((num_points, 1, size + 1))) % 1.0
+        return np.zeros((num_points, 1, num_databases, 0)), np.zeros((num_points, 1, num_databases))
+    shift = rng.random((num_points, 1, num_databases, size + 1))
+    uniform = (_sobol(size + 1, num_inner, rng)[:, None] + shift) % 1.0
     uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
     radius = np.sqrt(INNER_FREEDOM / chi2.ppf(uniform[..., -1], INNER_FREEDOM))
     points = ndtri(uniform[..., :-1]) * radius[..., None]
     density = multivariate_t(np.zeros(size), np.eye(size), df=INNER_FREEDOM).logpdf(points)
-    return points, np.asarray(density).reshape(num_points, num_inner)
+    return points, np.asarray(density).reshape(num_points, num_inner, num_databases)
 
 
 def _sobol(size: int, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -258,7 +263,7 @@ def _integrate(
         proposed, log_jacobian = _around(found, normal, columns)
         log_terms = _log_likelihoods(batch, phi, proposed, settings)
         log_terms += jax.scipy.stats.norm.logpdf(proposed[:, :, columns]).sum(axis=-1)
-        log_terms -= log_proposal[:, None] - log_jacobian
+        log_terms -= log_proposal - log_jacobian
         share = jax.nn.softmax(log_terms, axis=0)
         effective = 1 / (share**2).sum(axis=0) / len(normal)
         # Inverse distribution function of the terms: which inner point each uniform number picks.
@@ -275,9 +280,7 @@ def _around(found: InnerModes, inner: Array, columns: Array) -> tuple[Array, Arr
     """Inner points at each database's mode and scale, and log |d e / d xi|; axes points, databases, 3."""
     factor = jnp.linalg.cholesky(found.precision)
     stretched = jax.vmap(
-        lambda normal: jax.scipy.linalg.solve_triangular(
-            factor, jnp.broadcast_to(normal, (len(factor), len(normal)))[..., None], lower=True, trans=1
-        )[..., 0]
+        lambda normal: jax.scipy.linalg.solve_triangular(factor, normal[..., None], lower=True, trans=1)[..., 0]
     )(inner)
     log_jacobian = -jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     return found.effects[None].repeat(len(inner), axis=0).at[:, :, columns].add(stretched), log_jacobian

@@ -172,7 +172,7 @@ class Posterior:
             evidence: The database's standardised evidence.
             seed: Seed of the fresh effects of an unseen database.
         """
-        if evidence.key in self.databases and not {"alpha_d", "beta_d", "scale_d"}.isdisjoint(self.draws):
+        if evidence.key in self.databases and not {"alpha_d", "beta_d", "scale_d", "tau"}.isdisjoint(self.draws):
             return self.seen(evidence.key, evidence)
         return self.unseen(seed, evidence)
 

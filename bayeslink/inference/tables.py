@@ -40,6 +40,8 @@ __all__ = ["DatabaseModes", "TableScale", "adjusted", "database_modes", "fit_tab
 
 NEWTON_STEPS = 30
 TOLERANCE = 1e-6
+GRADIENT_LIMIT = 1e-3
+"""Largest gradient entry at which a database's mode counts as found."""
 
 
 class TableScale(NamedTuple):
@@ -128,7 +130,7 @@ def fit_table_effects(
     def value(point: np.ndarray) -> float:
         moved = adjusted(centre, jnp.asarray(point[1:]), settings)
         found = database_modes(batch, moved, jnp.exp(point[0]), *last, settings)
-        if not float(found.gradient) < 1e-3:
+        if not float(found.gradient) < GRADIENT_LIMIT:
             raise FloatingPointError(
                 f"table effects: a database does not converge in {NEWTON_STEPS} steps, largest gradient "
                 f"{float(found.gradient):.2g}; give tighter priors"

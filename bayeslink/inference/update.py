@@ -26,7 +26,14 @@ from bayeslink.inference.nested import PARETO_LIMIT, smoothed, systematic
 from bayeslink.inference.packing import pack
 from bayeslink.inference.population import pack_population
 from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.tables import TableScale, database_modes, fit_table_effects, num_tables_of
+from bayeslink.inference.tables import (
+    GRADIENT_LIMIT,
+    NEWTON_STEPS,
+    TableScale,
+    database_modes,
+    fit_table_effects,
+    num_tables_of,
+)
 from bayeslink.model.batch import Batch
 from bayeslink.model.hierarchy import EFFECTS, Design, Terms, Variant
 from bayeslink.model.priors import Priors
@@ -34,8 +41,8 @@ from bayeslink.model.priors import Priors
 __all__ = ["table_scale", "update", "with_table_effects"]
 
 OWN_SITES = ("alpha_d", "beta_d", "scale_d", "tau")
-STEPS_EACH = 3
-"""Newton steps for each draw, from the mode at the mean of the draws."""
+MOST_STEPS = NEWTON_STEPS
+"""Most Newton steps for each draw, from the mode at the mean of the draws."""
 
 
 def with_table_effects(posterior: Posterior, scale: TableScale) -> Posterior:
@@ -90,6 +97,7 @@ def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior
     Raises:
         ValueError: If there is no labelled question, the channels differ, or the variant is `fixed` or
             `unpooled`, which have no population to learn from.
+        FloatingPointError: If the database's effects do not converge for some draw.
     """
     if posterior.variant in (Variant.FIXED, Variant.UNPOOLED):
         raise ValueError(
@@ -109,11 +117,16 @@ def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior
     size = num_tables_of(batch) if "sigma_table" in population else 0
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal((len(phi), 1, len(design.effects) + size))
-    effects, tables, log_weights = (
-        np.asarray(part) for part in _drawn(batch, phi, sigma, jnp.asarray(noise), settings, size)
+    effects, tables, log_weights, gradients = (
+        np.asarray(part) for part in _drawn(batch, phi, sigma, jnp.asarray(noise), settings, size, MOST_STEPS)
     )
     if not np.isfinite(log_weights).all():
         raise FloatingPointError(f"evidence of {evidence.key}: an update has no finite likelihood; check the evidence")
+    if not gradients.max() < GRADIENT_LIMIT:
+        raise FloatingPointError(
+            f"evidence of {evidence.key}: an update does not converge in {MOST_STEPS} steps, largest gradient "
+            f"{gradients.max():.2g}; check the evidence"
+        )
     weights, pareto_k = smoothed(log_weights)
     chosen = systematic(np.exp(weights), len(phi), rng)
     draws = named_draws(batch, design, settings.priors, np.asarray(phi)[chosen], effects[chosen])
@@ -129,6 +142,7 @@ def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior
             **posterior.info,
             "update_questions": evidence.num_questions,
             "update_pareto_k": pareto_k,
+            "update_largest_gradient": float(gradients.max()),
             "update_effective_draws": float(1 / (np.exp(weights) ** 2).sum()),
         },
     )
@@ -140,22 +154,22 @@ def _design(batch: Batch, posterior: Posterior) -> Design:
     return Design.of(batch, posterior.variant, terms)
 
 
-@partial(jax.jit, static_argnames=("settings", "size"))
+@partial(jax.jit, static_argnames=("settings", "size", "max_steps"))
 def _drawn(
-    batch: Batch, phi: Array, sigma: Array, noise: Array, settings: Settings, size: int
-) -> tuple[Array, Array, Array]:
-    """Effects, table effects and log p(D_d | phi) of each draw."""
+    batch: Batch, phi: Array, sigma: Array, noise: Array, settings: Settings, size: int, max_steps: int
+) -> tuple[Array, Array, Array, Array]:
+    """Effects, table effects, log p(D_d | phi) and the largest gradient entry of each draw."""
     count = len(settings.design.effects)
     places = jnp.array(settings.design.effects, dtype=int)
     nowhere = jnp.zeros((1, len(EFFECTS))), jnp.zeros((1, size))
-    centre = database_modes(batch, phi.mean(axis=0), sigma.mean(), *nowhere, settings)
+    centre = database_modes(batch, phi.mean(axis=0), sigma.mean(), *nowhere, settings, max_steps)
 
-    def draw(given: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def draw(given: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         point, spread, normal = given
-        found = database_modes(batch, point, spread, centre.effects, centre.tables, settings, STEPS_EACH)
+        found = database_modes(batch, point, spread, centre.effects, centre.tables, settings, max_steps)
         factor = jnp.linalg.cholesky(found.precision)
         jitter = jax.scipy.linalg.solve_triangular(factor, normal[..., None], lower=True, trans=1)[..., 0]
         effects = found.effects.at[:, places].add(jitter[:, :count])
-        return effects, found.tables + spread * jitter[:, count:], found.log_marginal.sum()
+        return effects, found.tables + spread * jitter[:, count:], found.log_marginal.sum(), found.gradient
 
     return jax.lax.map(draw, (phi, sigma, noise))

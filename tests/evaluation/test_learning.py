@@ -194,6 +194,14 @@ def test_identical_methods_differ_by_exactly_nothing(world, posterior):
     assert other.lower < other.estimate < other.upper
 
 
+def test_methods_scored_on_different_questions_are_not_paired(world, posterior):
+    item = posterior()
+    (one,) = learning_curve(world[:1], {"one": Recorder(item)}, [2], 1)
+    (two,) = learning_curve(world[:2], {"two": Recorder(item)}, [2], 1)
+    with pytest.raises(ValueError, match=r"one and two at K=2: scored on different questions"):
+        paired(one, two, 100, np.random.default_rng(0))
+
+
 def test_an_updated_posterior_is_used_as_that_of_a_seen_database(world, posterior, monkeypatch):
     """The learner updates with labels alone; its own draws of the database predict, not fresh ones."""
     item, called = posterior(), []

@@ -7,6 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import quadratures
+from scipy import stats
 from scipy.special import logsumexp
 from worlds import ISOLATED, PATH, rich_world, simulate
 
@@ -46,7 +47,7 @@ def integrated(
         effects = module.inner_modes(batch, jnp.asarray(elsewhere), centre, settings).effects
     else:
         elsewhere = phi
-    inner, log_density = module._inner_points(len(design.effects), num_inner, num_points, rng)
+    inner, log_density = module._inner_points(len(design.effects), num_inner, batch.num_databases, num_points, rng)
     uniforms = rng.random((num_points, batch.num_databases, module.INNER_DRAWS))
     given = (np.tile(phi, (num_points, 1)), elsewhere, effects, slopes, inner, log_density, uniforms)
     found = module._integrate(batch, *(jnp.asarray(part) for part in given), settings)
@@ -77,6 +78,16 @@ def test_posterior_density_equals_quadrature(batch, world, variant: Variant, sup
     )
     assert found[0] == pytest.approx(expected, abs=0.02)
     assert 0.5 < share[0] <= 1
+
+
+def test_inner_points_differ_between_databases_and_points():
+    """One set of points for all databases would make the errors of their product add up."""
+    points, density = module._inner_points(2, 8, 3, 4, np.random.default_rng(0))
+    assert points.shape == (4, 8, 3, 2)
+    assert density.shape == (4, 8, 3)
+    assert len(np.unique(points.reshape(4, 8, 3, 2)[..., 0])) == 4 * 8 * 3
+    expected = stats.multivariate_t(np.zeros(2), np.eye(2), df=module.INNER_FREEDOM).logpdf(points[1, 2, 2])
+    assert density[1, 2, 2] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_posterior_density_without_effects_is_the_oracle(batch, world):

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from worlds import CYCLE, ISOLATED, PATH, STAR, draw_selections, edge_array, make_evidence, simulate
 
 from bayeslink.evidence.channel import Evidence, Standardisation
+from bayeslink.inference import update as module
 from bayeslink.inference.enumeration import MAX_TABLES
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.fit import fit_packed
@@ -256,6 +257,21 @@ def test_refusals(training, hierarchical, new):
             update(hierarchical, missing)
     with pytest.raises(ValueError, match=r"channels"):
         update(hierarchical, replace(new, channels=("c0", "other")))
+
+
+def test_an_update_that_does_not_converge_is_an_error(with_tables, new, monkeypatch):
+    """One Newton step is not enough for table effects; the default is, and says how near it came."""
+    monkeypatch.setattr(module, "MOST_STEPS", 1)
+    with pytest.raises(FloatingPointError, match=r"an update does not converge in 1 steps, largest gradient"):
+        update(with_tables, new)
+    monkeypatch.undo()
+    assert update(with_tables, new).info["update_largest_gradient"] < 1e-5
+
+
+def test_table_effects_of_a_variant_without_other_effects_are_used(training, new):
+    item = update(with_table_effects(fitted(training, Variant.POOLED), SCALE), new)
+    ready = PLAIN.apply(new)
+    np.testing.assert_array_equal(item.draws_for(ready).intercept, item.seen(new.key, ready).intercept)
 
 
 def test_files_keep_an_updated_posterior(updated, new, tmp_path):
