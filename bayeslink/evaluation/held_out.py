@@ -114,7 +114,7 @@ def question_folds(evidence: Evidence, num_folds: int, rng: np.random.Generator)
 class _Fold(NamedTuple):
     """One fit: what it leaves out, and which questions it is asked about."""
 
-    barred: list[Bool[np.ndarray, " questions"]]
+    barred: list[Bool[np.ndarray, "_"]]
     held: list[tuple[int, Int[np.ndarray, " questions"]]]
 
 

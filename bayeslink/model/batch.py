@@ -127,7 +127,7 @@ class Batch:
         )
         return replace(self, buckets=buckets)
 
-    def without_questions(self, barred: Sequence[Bool[np.ndarray, " questions"]]) -> "Batch":
+    def without_questions(self, barred: Sequence[Bool[np.ndarray, "_"]]) -> "Batch":
         """The same batch, and the same shapes, with the marked questions given weight 0.
 
         Args:
