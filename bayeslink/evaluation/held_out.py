@@ -10,6 +10,8 @@ where they are needed.
 
 import hashlib
 import json
+import logging
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -39,6 +41,8 @@ NUM_FOLDS = 5
 """Folds of a database's questions."""
 
 Key = tuple[str, str]
+
+_log = logging.getLogger(__name__)
 
 
 class FitSettings(NamedTuple):
@@ -266,11 +270,18 @@ def _key(
 
 
 def _load(path: Path | None) -> list[DatabaseDraws] | None:
+    """Kept draws; None where there are none, or where they cannot be read, which is logged."""
     if path is None or not path.is_file():
         return None
-    with np.load(path, allow_pickle=False) as file:
-        size = 1 + max(int(name.split(".")[0]) for name in file.files)
-        return [DatabaseDraws(*(file[f"{place}.{part}"] for part in DatabaseDraws._fields)) for place in range(size)]
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            size = 1 + max(int(name.split(".")[0]) for name in file.files)
+            return [
+                DatabaseDraws(*(file[f"{place}.{part}"] for part in DatabaseDraws._fields)) for place in range(size)
+            ]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        _log.warning("kept draws %s are corrupt and fitted again: %s", path, error)
+        return None
 
 
 def _keep(path: Path, draws: Sequence[DatabaseDraws]) -> None:

@@ -115,6 +115,17 @@ def test_draws_are_kept_and_read_again(world, tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.npz"))) == 4
 
 
+def test_corrupt_draws_are_fitted_again(world, tmp_path, caplog):
+    (first,) = held_out(world, [Variant.INDEPENDENT], "known", SETTINGS, num_folds=2, folder=tmp_path).values()
+    (path,) = tmp_path.glob("*.npz")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    (again,) = held_out(world, [Variant.INDEPENDENT], "known", SETTINGS, num_folds=2, folder=tmp_path).values()
+    assert "are corrupt and fitted again" in caplog.text
+    np.testing.assert_array_equal(first[0].draws.intercept, again[0].draws.intercept)
+    assert path.read_bytes() == whole
+
+
 def test_refusals(world):
     with pytest.raises(ValueError, match="scheme='in-sample': use known or unseen"):
         next(fit_folds(world, Variant.POOLED, "in-sample", SETTINGS))
