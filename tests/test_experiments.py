@@ -172,6 +172,9 @@ def test_stored_result_is_whole(name):
     sidecar = json.loads((folder / "table.json").read_text())
     assert sidecar.keys() >= FIELDS
     assert sha256(folder / "table.csv") == sidecar["table_sha256"]
+    config = tomllib.loads((folder / "config.toml").read_text())
+    config.pop("quick")
+    assert sidecar["config"] == config
 
 
 def parts(edges: np.ndarray, num_tables: int) -> int:

@@ -39,6 +39,8 @@ class Agreement(NamedTuple):
     Attributes:
         population_z_worst: Largest |mean difference| over alpha, gamma, beta, in reference sds.
         log_sigma_z_worst: The same over log sigmas; 0 where there are none.
+        population_sd_ratio_worst: Over all population parameters, the sd / reference sd furthest from 1 on the log
+            scale.
         sd_ratio_median: Median over database parameters of sd / reference sd.
         sd_ratio_worst: The ratio furthest from 1 on the log scale.
         marginal_difference_worst: Largest |difference| of a table's probability.
@@ -47,6 +49,7 @@ class Agreement(NamedTuple):
 
     population_z_worst: float
     log_sigma_z_worst: float
+    population_sd_ratio_worst: float
     sd_ratio_median: float
     sd_ratio_worst: float
     marginal_difference_worst: float
@@ -105,12 +108,19 @@ def agreement(
         raise ValueError("the two fits have different parameters; compare fits of one variant on one set")
     distance = np.abs(mine.mean - theirs.mean) / theirs.deviation
     sigma = np.array([name.startswith("log ") for name in mine.names])
-    ratio = (mine.deviation / theirs.deviation)[mine.is_effect]
+    ratios = mine.deviation / theirs.deviation
+    ratio, population = ratios[mine.is_effect], ratios[~mine.is_effect]
     return Agreement(
         float(distance[~mine.is_effect & ~sigma].max()),
         float(distance[sigma].max(initial=0.0)),
+        _furthest(population),
         float(np.median(ratio)) if len(ratio) else 1.0,
-        float(ratio[np.abs(np.log(ratio)).argmax()]) if len(ratio) else 1.0,
+        _furthest(ratio) if len(ratio) else 1.0,
         max(float(np.abs(a - b).max()) for a, b in zip(marginals, their_marginals, strict=True)),
         score - their_score,
     )
+
+
+def _furthest(ratios: np.ndarray) -> float:
+    """The ratio furthest from 1 on the log scale."""
+    return float(ratios[np.abs(np.log(ratios)).argmax()])

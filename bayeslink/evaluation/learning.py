@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from bayeslink.decision.rules import joint_mode, threshold
 from bayeslink.evaluation import calibration, recovery
-from bayeslink.evaluation.comparison import Interval, paired_difference
+from bayeslink.evaluation.comparison import Interval, clustered_bootstrap
 from bayeslink.evidence.channel import Evidence
 from bayeslink.inference.fit import fit_packed
 from bayeslink.inference.packing import pack
@@ -36,29 +36,42 @@ Learner = Callable[[Evidence | None, int], Posterior | None]
 class CurvePoint:
     """One method at one K.
 
+    A replicate whose update did not converge is NaN on its database's questions.
+
     Attributes:
         method: The method.
         num_labelled: K.
+        least_pool: Questions that a database's pool holds at least: 2 K, or K where no pool holds 2 K.
         databases: Database of each held-out question.
         groups: Number of each held-out question's gold SQL.
-        log_score: Joint log score, nats; mean over replicates, axes questions.
-        exact: Share of replicates in which the joint mode equals gold.
-        strict: Share of replicates in which gold is inside the tables above 1/2.
+        log_scores: Joint log score, nats.
+        exact: Whether the joint mode equals gold.
+        strict: Whether gold is inside the tables above 1/2.
         ece: Calibration error, mean over replicates.
         mean_shift: Mean of p - y, mean over replicates.
-        num_failed: Updates that did not converge, left out.
+        num_failed: Updates that did not converge.
+        largest_gradient: Largest gradient entry at which an update stopped; 0 where nothing was updated.
+        share_uneven: Share of updates whose weights over the population's draws have a Pareto k above 0.7.
     """
 
     method: str
     num_labelled: int
+    least_pool: int
     databases: tuple
     groups: np.ndarray
-    log_score: Float[np.ndarray, " questions"]
-    exact: Float[np.ndarray, " questions"]
-    strict: Float[np.ndarray, " questions"]
+    log_scores: Float[np.ndarray, "replicates questions"]
+    exact: Float[np.ndarray, "replicates questions"]
+    strict: Float[np.ndarray, "replicates questions"]
     ece: float
     mean_shift: float
     num_failed: int
+    largest_gradient: float
+    share_uneven: float
+
+    @property
+    def log_score(self) -> Float[np.ndarray, " questions"]:
+        """Joint log score of each question, mean over the replicates that converged."""
+        return np.nanmean(self.log_scores, axis=0)
 
 
 def halves(evidence: Evidence, rng: np.random.Generator) -> tuple[Evidence, Evidence]:
@@ -68,11 +81,19 @@ def halves(evidence: Evidence, rng: np.random.Generator) -> tuple[Evidence, Evid
     return evidence.select_questions(first), evidence.select_questions(~first)
 
 
-def learner_of(posterior: Posterior, learns: bool = True) -> Learner:
-    """A population posterior that is updated with the labelled questions, or stays as it is."""
+def learner_of(posterior: Posterior, learns: bool = True, num_draws: int | None = None) -> Learner:
+    """A population posterior that is updated with the labelled questions, or stays as it is.
+
+    Args:
+        posterior: The posterior.
+        learns: Whether it is updated.
+        num_draws: Draws that are updated, evenly spaced ones; None updates all. Without questions all are used:
+            fresh effects vary more than updated ones.
+    """
+    few = posterior if num_draws is None else posterior.thinned(num_draws)
 
     def learn(labelled: Evidence | None, seed: int) -> Posterior:
-        return posterior if labelled is None or not learns else update(posterior, labelled, seed)
+        return posterior if labelled is None or not learns else update(few, labelled, seed)
 
     return learn
 
@@ -100,7 +121,7 @@ def learning_curve(
     seed: int = 0,
     progress: bool = False,
 ) -> list[CurvePoint]:
-    """Every method at every K, on the databases whose pool holds at least 2 K questions.
+    """Every method at every K, on the databases whose pool holds at least 2 K questions, or K where none does.
 
     Args:
         evidences: Raw evidence with gold of databases that no learner has seen.
@@ -114,43 +135,49 @@ def learning_curve(
         FloatingPointError: If no update of a method with the same number of questions converged.
     """
     cut = {item.key: halves(item, np.random.default_rng([seed, place])) for place, item in enumerate(evidences)}
+    cut = {key: parts for key, parts in cut.items() if parts[1].num_questions}
+    places = {item.key: place for place, item in enumerate(evidences)}
     points = []
     with tqdm(total=len(counts) * len(cut), unit="database", disable=not progress) as bar:
         for count in counts:
-            rows: dict[str, list[list[_Scored]]] = {name: [] for name in learners}
-            failed = dict.fromkeys(learners, 0)
-            for place, (pool, held) in enumerate(cut.values()):
+            least = 2 * count if any(pool.num_questions >= 2 * count for pool, _ in cut.values()) else count
+            rows: dict[str, list[_Rows]] = {name: [] for name in learners}
+            for key, (pool, held) in cut.items():
                 bar.update()
-                if pool.num_questions < 2 * count or not held.num_questions:
+                if pool.num_questions < least:
                     continue
-                found: dict[str, list[_Scored]] = {name: [] for name in learners}
+                found = {name: _Rows(held, []) for name in learners}
                 for replicate in range(num_replicates if count else 1):
-                    rng = np.random.default_rng([seed, place, count, replicate])
+                    rng = np.random.default_rng([seed, places[key], count, replicate])
                     chosen = rng.choice(pool.num_questions, size=count, replace=False)
                     labelled = pool.select_questions(chosen) if count else None
+                    # Fresh effects of one database are not another's.
+                    own_seed = int(rng.integers(2**31))
                     for name, learn in learners.items():
                         try:
-                            posterior = learn(labelled, replicate)
+                            posterior = learn(labelled, own_seed)
                         except FloatingPointError:
-                            failed[name] += 1
+                            found[name].scored.append(None)
                             continue
                         if posterior is not None:
-                            found[name].append(_score(posterior, held, labelled is not None, replicate))
-                for name, scored in found.items():
-                    if scored:
-                        rows[name].append(scored)
-            for name, number in failed.items():
-                if number and not rows[name]:
+                            found[name].scored.append(_score(posterior, held, labelled is not None, own_seed))
+                for name, one in found.items():
+                    if one.scored:
+                        rows[name].append(one)
+            for name, found_rows in rows.items():
+                if found_rows and not any(item is not None for one in found_rows for item in one.scored):
                     raise FloatingPointError(
-                        f"method {name}: none of its {number} updates with {count} questions converged; "
-                        "check the evidence"
+                        f"method {name}: none of its {sum(len(one.scored) for one in found_rows)} updates with "
+                        f"{count} questions converged; check the evidence"
                     )
-            points += [_point(name, count, rows[name], failed[name]) for name in learners if rows[name]]
+            points += [_point(name, count, least, found_rows) for name, found_rows in rows.items() if found_rows]
     return points
 
 
 def paired(first: CurvePoint, second: CurvePoint, num_resamples: int, rng: np.random.Generator) -> Interval:
     """Mean joint log score of the first less the second's, nats per question, with its clustered interval.
+
+    A replicate counts where both converged, a question where there is such a replicate.
 
     Raises:
         ValueError: If the two were not scored on the same questions.
@@ -160,18 +187,31 @@ def paired(first: CurvePoint, second: CurvePoint, num_resamples: int, rng: np.ra
             f"{first.method} and {second.method} at K={first.num_labelled}: scored on different questions; "
             "compare methods on the same databases"
         )
-    return paired_difference(first.log_score, second.log_score, list(first.databases), first.groups, num_resamples, rng)
+    differences = first.log_scores - second.log_scores
+    known = ~np.isnan(differences).all(axis=0)
+    mean = np.nanmean(differences[:, known], axis=0)
+    databases = [key for key, kept in zip(first.databases, known, strict=True) if kept]
+    return clustered_bootstrap(mean, databases, first.groups[known], num_resamples, rng)
 
 
 @dataclass(frozen=True)
 class _Scored:
     """One posterior's predictions for a held-out half."""
 
-    evidence: Evidence
     log_score: np.ndarray
     exact: np.ndarray
     strict: np.ndarray
     marginals: np.ndarray
+    gradient: float
+    even: bool
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A method's predictions for one database's held-out half, a replicate each; None where it did not converge."""
+
+    held: Evidence
+    scored: list[_Scored | None]
 
 
 def _score(posterior: Posterior, held: Evidence, seen: bool, seed: int) -> _Scored:
@@ -180,36 +220,54 @@ def _score(posterior: Posterior, held: Evidence, seen: bool, seed: int) -> _Scor
     distribution, log_score = predict(ready, draws, posterior.support)
     gold = np.asarray(held.gold)
     return _Scored(
-        held,
         np.asarray(log_score),
         recovery.exact_match(joint_mode(distribution).chosen, gold).astype(float),
         recovery.strict_recall(threshold(distribution).chosen, gold).astype(float),
         distribution.marginals,
+        float(posterior.info.get("update_largest_gradient", 0.0)),
+        posterior.checks.get("update_weights_even", True),
     )
 
 
-def _point(name: str, count: int, rows: list[list[_Scored]], failed: int) -> CurvePoint:
-    def mean(part: str) -> np.ndarray:
-        return np.concatenate([np.mean([getattr(item, part) for item in scored], axis=0) for scored in rows])
+def _point(name: str, count: int, least: int, rows: Sequence[_Rows]) -> CurvePoint:
+    def scores(part: str) -> np.ndarray:
+        return np.concatenate(
+            [
+                np.stack(
+                    [
+                        np.full(one.held.num_questions, np.nan) if item is None else getattr(item, part)
+                        for item in one.scored
+                    ]
+                )
+                for one in rows
+            ],
+            axis=1,
+        )
 
-    # A failed update leaves its database with fewer replicates; the others fill the common number.
     eces, shifts = [], []
-    for replicate in range(max(len(scored) for scored in rows)):
-        chosen = [scored[replicate % len(scored)] for scored in rows]
-        probability = np.concatenate([item.marginals.ravel() for item in chosen])
-        outcome = np.concatenate([np.asarray(item.evidence.gold).ravel() for item in chosen]).astype(float)
+    for replicate in range(len(rows[0].scored)):
+        pairs = [(one.held, item) for one in rows if (item := one.scored[replicate]) is not None]
+        if not pairs:
+            continue
+        probability = np.concatenate([item.marginals.ravel() for _, item in pairs])
+        outcome = np.concatenate([np.asarray(held.gold).ravel() for held, _ in pairs]).astype(float)
         eces.append(calibration.calibration_error(probability, outcome))
         shifts.append(calibration.mean_shift(probability, outcome))
-    held = [scored[0].evidence for scored in rows]
+    every = [item for one in rows for item in one.scored]
     return CurvePoint(
         name,
         count,
-        tuple(item.key for item in held for _ in range(item.num_questions)),
-        np.concatenate([np.arange(item.num_questions) if item.group is None else item.group for item in held]),
-        mean("log_score"),
-        mean("exact"),
-        mean("strict"),
+        least,
+        tuple(one.held.key for one in rows for _ in range(one.held.num_questions)),
+        np.concatenate(
+            [np.arange(one.held.num_questions) if one.held.group is None else one.held.group for one in rows]
+        ),
+        scores("log_score"),
+        scores("exact"),
+        scores("strict"),
         float(np.mean(eces)),
         float(np.mean(shifts)),
-        failed,
+        sum(item is None for item in every),
+        max(item.gradient for item in every if item is not None),
+        float(np.mean([not item.even for item in every if item is not None])),
     )

@@ -55,6 +55,7 @@ def evaluate(
     settings: FitSettings = FitSettings(),
     keep_twins: bool = False,
     progress: bool = False,
+    per_question: bool = False,
 ) -> dict:
     """The evaluation document of the result contract.
 
@@ -71,6 +72,8 @@ def evaluate(
         settings: Settings of the fits; for transfer only the seed is used.
         keep_twins: Leave twins in, for comparison.
         progress: Show a progress bar on stderr.
+        per_question: Add `questions`, each one's database and number of gold SQL, and in each row `log_scores`,
+            the joint log score of each, nats; for paired comparisons between documents.
 
     Raises:
         ValueError: If the scheme or a variant cannot be had, the posteriors differ in support or channels,
@@ -117,7 +120,7 @@ def evaluate(
         for variant, items in tqdm(work, total=len(rows_wanted), unit="variant", disable=not progress):
             rows[variant] = items
     support = given[rows_wanted[0]].support if scheme == "transfer" else settings.support
-    return {
+    document = {
         "data": questions.name,
         "scheme": scheme,
         "n_questions": sum(item.num_questions for item in kept.evidences),
@@ -130,6 +133,12 @@ def evaluate(
         "support": support.value,
         "variants": {variant.value: _row(variant, rows, settings.seed) for variant in rows},
     }
+    if per_question:
+        items = rows[rows_wanted[0]]
+        document["questions"] = [["/".join(item.key), int(group)] for item in items for group in item.group]
+        for variant, found in rows.items():
+            document["variants"][variant.value]["log_scores"] = np.concatenate([i.log_score for i in found]).tolist()
+    return document
 
 
 def fit_posteriors(
@@ -274,10 +283,10 @@ def _gain(
 
 def _known(questions: Questions, posteriors: Mapping[Variant, Posterior]) -> list[Key]:
     """Databases that a posterior was fitted on, or twins of such ones."""
-    trained = {key for item in posteriors.values() for key in item.databases}
+    trained = {key for item in posteriors.values() for key in item.trained}
     prints: dict[Key, np.ndarray] = {}
     for item in posteriors.values():
-        prints.update(zip(item.databases, item.fingerprints, strict=False))
+        prints.update(zip(item.trained, item.fingerprints, strict=False))
     if without := trained - prints.keys():
         _log.warning(
             "posterior: %d of its %d training databases have no fingerprint, so twins of them cannot be recognised; "

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +68,8 @@ class Posterior:
         checks: Named pass/fail checks of the fit.
         info: Numbers about the fit (questions, log marginal likelihood, seconds, ...).
         provenance: Texts about the fit (package versions, data, commit).
-        fingerprints: Hashed column names of each training database, in the order of `databases`.
+        fingerprints: Hashed column names of each training database, in the order of `trained`.
+        earlier: Keys of the databases of the population fit that an update started from.
     """
 
     variant: Variant
@@ -83,6 +84,7 @@ class Posterior:
     info: Mapping[str, float | int] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     fingerprints: tuple[np.ndarray, ...] = ()
+    earlier: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for site, value in self.draws.items():
@@ -100,6 +102,22 @@ class Posterior:
     def num_draws(self) -> int:
         """Number of draws."""
         return len(self.draws["gamma"])
+
+    @property
+    def trained(self) -> tuple[tuple[str, str], ...]:
+        """Keys of all databases that the draws have learnt from: `earlier`, then `databases`."""
+        return (*self.earlier, *self.databases)
+
+    def thinned(self, num_draws: int) -> "Posterior":
+        """The posterior with so many of its draws, evenly spaced.
+
+        Raises:
+            ValueError: If it does not have as many.
+        """
+        if not 1 <= num_draws <= self.num_draws:
+            raise ValueError(f"num_draws={num_draws}: this posterior has {self.num_draws}; ask for 1 to as many")
+        kept = np.arange(num_draws) * self.num_draws // num_draws
+        return replace(self, draws={site: value[kept] for site, value in self.draws.items()})
 
     def seen(self, key: tuple[str, str], evidence: Evidence | None = None) -> DatabaseDraws:
         """Draws of a training database's own parameters.
@@ -227,7 +245,7 @@ class Posterior:
         if self.fingerprints:
             variables["fingerprint"] = (("hashes",), np.concatenate(self.fingerprints).astype(np.uint64))
             sizes = np.array([len(item) for item in self.fingerprints], dtype=np.int64)
-            variables["fingerprint_size"] = (("databases",), sizes)
+            variables["fingerprint_size"] = (("fingerprints",), sizes)
         return xr.Dataset(
             variables,
             coords={
@@ -246,6 +264,7 @@ class Posterior:
                 "own_scale": self.own_scale,
                 "checks": json.dumps(dict(self.checks), sort_keys=True),
                 "info": json.dumps(dict(self.info), sort_keys=True),
+                "earlier": json.dumps(["/".join(key) for key in self.earlier]),
                 "provenance": json.dumps(dict(self.provenance), sort_keys=True),
             },
         )
@@ -292,6 +311,7 @@ class Posterior:
                 json.loads(data.attrs["info"]),
                 json.loads(data.attrs["provenance"]),
                 prints,
+                tuple(_key(name) for name in json.loads(data.attrs.get("earlier", "[]"))),
             )
         except KeyError as error:
             raise ValueError(f"posterior {source}: {error} is missing; refit it") from error

@@ -42,6 +42,11 @@ NEWTON_STEPS = 30
 TOLERANCE = 1e-6
 GRADIENT_LIMIT = 1e-3
 """Largest gradient entry at which a database's mode counts as found."""
+MOST_EVALUATIONS = 200
+WIDTH_TOLERANCE = 0.02
+"""Size of the simplex, log-odds or logarithms, at which the search for the spread ends, together with ..."""
+VALUE_TOLERANCE = 0.1
+"""... the range of its values, nats."""
 
 
 class TableScale(NamedTuple):
@@ -106,9 +111,11 @@ def fit_table_effects(
     phi: Float[np.ndarray, " coordinates"],
     priors: Priors,
     support: Support = Support.ALL,
-    max_steps: int = 80,
+    max_steps: int = MOST_EVALUATIONS,
 ) -> TableScale:
     """The spread of table effects that makes the training data most probable, phi otherwise as given.
+
+    A variant without a coupling has no shift of it.
 
     Args:
         batch: Training evidence; large schemas cost much here and may be left out.
@@ -119,7 +126,7 @@ def fit_table_effects(
         max_steps: Most evaluations of the simplex search.
 
     Raises:
-        FloatingPointError: If the effects of a database do not converge.
+        FloatingPointError: If the effects of a database, or the search, do not converge.
     """
     settings = Settings(design, priors, support)
     centre = jnp.asarray(phi)
@@ -127,7 +134,16 @@ def fit_table_effects(
     # Each evaluation begins from the modes of the one before: fewer steps to the same modes.
     last = [jnp.zeros((batch.num_databases, len(EFFECTS))), nowhere]
 
-    def value(point: np.ndarray) -> float:
+    # Coordinates of (log sigma_table, intercept shift, coupling shift, log slope factor) that the fit has.
+    free = np.array([0, 1, 2, 3] if design.variant.structure.coupling in ("pooled", "partial") else [0, 1, 3])
+
+    def whole(point: np.ndarray) -> np.ndarray:
+        full = np.zeros(4)
+        full[free] = point
+        return full
+
+    def value(given: np.ndarray) -> float:
+        point = whole(given)
         moved = adjusted(centre, jnp.asarray(point[1:]), settings)
         found = database_modes(batch, moved, jnp.exp(point[0]), *last, settings)
         if not float(found.gradient) < GRADIENT_LIMIT:
@@ -140,17 +156,19 @@ def fit_table_effects(
         return -float(found.log_marginal.sum()) + 0.5 * float(np.exp(2 * point[0])) - float(point[0])
 
     without = database_modes(batch, centre, jnp.asarray(1e-4), last[0], nowhere, settings)
-    simplex = np.array([0.0, 0.0, 0.0, 0.1]) + np.array([[-0.7, 0, 0, 0]] * 5)
-    simplex[1:] += np.diag([0.5, -0.2, 0.1, 0.1])
+    begin = np.array([-0.7, 0.0, 0.0, 0.1])
+    simplex = np.vstack([begin, begin + np.diag([0.5, -0.2, 0.1, 0.1])[free]])[:, free]
     found = minimize(
         value,
         simplex[0],
         method="Nelder-Mead",
-        options={"initial_simplex": simplex, "maxfev": max_steps, "xatol": 5e-3, "fatol": 0.1},
+        options={"initial_simplex": simplex, "maxfev": max_steps, "xatol": WIDTH_TOLERANCE, "fatol": VALUE_TOLERANCE},
     )
-    log_sigma, intercept, coupling, log_factor = found.x
+    if not found.success:
+        raise FloatingPointError(f"table effects: no maximum in {max_steps} evaluations; give max_steps a larger value")
+    log_sigma, intercept, coupling, log_factor = point = whole(found.x)
     with_effects = database_modes(
-        batch, adjusted(centre, jnp.asarray(found.x[1:]), settings), jnp.exp(log_sigma), *last, settings
+        batch, adjusted(centre, jnp.asarray(point[1:]), settings), jnp.exp(log_sigma), *last, settings
     )
     return TableScale(
         float(np.exp(log_sigma)),

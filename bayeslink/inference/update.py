@@ -28,6 +28,7 @@ from bayeslink.inference.population import pack_population
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.tables import (
     GRADIENT_LIMIT,
+    MOST_EVALUATIONS,
     NEWTON_STEPS,
     TableScale,
     database_modes,
@@ -67,7 +68,7 @@ def with_table_effects(posterior: Posterior, scale: TableScale) -> Posterior:
     return replace(posterior, draws=draws)
 
 
-def table_scale(posterior: Posterior, evidences: Sequence[Evidence], max_steps: int = 80) -> TableScale:
+def table_scale(posterior: Posterior, evidences: Sequence[Evidence], max_steps: int = MOST_EVALUATIONS) -> TableScale:
     """The spread of table effects for a posterior, from evidence that it was fitted on.
 
     Args:
@@ -92,7 +93,8 @@ def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior
         seed: Seed of the draws.
 
     Returns:
-        A posterior with as many draws that knows this database alone: `seen(evidence.key)` is its own.
+        A posterior with as many draws that knows this database alone: `seen(evidence.key)` is its own; the
+        others that its population learnt from are named in `earlier`.
 
     Raises:
         ValueError: If there is no labelled question, the channels differ, or the variant is `fixed` or
@@ -136,7 +138,7 @@ def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior
         posterior,
         draws=draws,
         databases=(evidence.key,),
-        fingerprints=(),
+        earlier=posterior.trained,
         checks={**posterior.checks, "update_weights_even": pareto_k < PARETO_LIMIT},
         info={
             **posterior.info,

@@ -32,16 +32,19 @@ def learners_of(config: Mapping) -> tuple[dict[str, Learner], dict[str, float]]:
     known = set(hierarchical.databases)
     training = [item for item in questions.evidences if item.key in known]
     scales = {item.variant.value: table_scale(item, training, config["search_steps"]) for item in found}
+    few = config["updated_draws"]
     learners = {
         "pooled": learner_of(pooled, learns=False),
-        "hierarchical": learner_of(hierarchical),
-        "hierarchical_tables": learner_of(with_table_effects(hierarchical, scales["hierarchical"])),
+        "hierarchical": learner_of(hierarchical, num_draws=few),
+        "hierarchical_tables": learner_of(with_table_effects(hierarchical, scales["hierarchical"]), num_draws=few),
         "independent_hierarchical_tables": learner_of(
-            with_table_effects(independent, scales["independent_hierarchical"])
+            with_table_effects(independent, scales["independent_hierarchical"]), num_draws=few
         ),
-        "unpooled": unpooled_learner(hierarchical, num_draws=config["draws"]),
+        "unpooled": unpooled_learner(hierarchical, num_draws=few),
     }
     figures: dict[str, float] = {"train_databases": len(training)}
+    for item in found:
+        figures[f"inner_gradient_{item.variant.value}"] = float(item.info["inner_gradient"])
     for name, scale in scales.items():
         figures |= {
             f"sigma_table_{name}": scale.sigma_table,

@@ -15,7 +15,7 @@ PLACES = {
     ("transfer", "spider-dev"): "Spider, transfer",
     ("transfer", "bird-dev-evidence"): "BIRD + evidence, transfer",
 }
-VARIANTS = ("independent", "independent_hierarchical", "pooled", "pooled_coupling", "hierarchical")
+VARIANTS = ("independent", "independent_hierarchical", "fixed", "pooled", "pooled_coupling", "hierarchical")
 STARTS = {"plain": "plain: no covariates", "main": "main: covariates, correlated effects"}
 FURTHER = {
     "plain": "plain",
@@ -35,7 +35,7 @@ NAMES = {variant: variant.replace("_", "\n", 1).replace("_", " ") for variant in
 TITLES = (
     "a  Joint log score: gain of hierarchical over …",
     "b  Mean shift, every variant",
-    "c  Joint log score of hierarchical, further terms",
+    "c  Joint log score of hierarchical over main's",
     "d  Mean shift of hierarchical, further terms",
 )
 SHIFT = "mean of p − y (probability)"
@@ -78,9 +78,9 @@ def main(arguments: list[str] | None = None) -> None:
         labels = pd.Categorical(both["variant"].map(NAMES), variants)
         draw_forest(column[1], shifts(both, labels), SHIFT, group="start")
         labels = pd.Categorical(ours["setting"].map(FURTHER), terms)
-        usual = ours.loc[ours["setting"] == "main", "joint_log_score"].item()
-        point = dict.fromkeys(("mean", "lower", "upper"), ours["joint_log_score"] - usual)
-        draw_forest(column[2], ours.assign(label=labels, **point), "nats per question, less main")
+        ends = {"mean": "estimate", "lower": "lower", "upper": "upper"}
+        over = {end: ours[f"gain_over_main_{part}"].fillna(0.0) for end, part in ends.items()}
+        draw_forest(column[2], ours.assign(label=labels, **over), "nats per question")
         draw_forest(column[3], shifts(ours, labels), SHIFT)
         for axes in column:
             axes.set_title(PLACES.get(place, ", ".join(place)), fontsize=9, loc="left")

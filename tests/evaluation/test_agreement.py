@@ -70,7 +70,7 @@ def test_distances_by_hand():
 def test_a_fit_agrees_with_itself(posterior, evidence):
     item = seen_posterior(posterior)
     both = summaries(item), predictions(item, [evidence("a"), evidence("b", seed=1)])
-    assert agreement(both, both) == (0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+    assert agreement(both, both) == (0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
 
 
 def test_a_biased_posterior_is_noticed(posterior, evidence):
@@ -92,7 +92,7 @@ def test_a_biased_posterior_is_noticed(posterior, evidence):
 def test_without_effects_and_sigmas_their_distances_are_neutral(posterior, evidence):
     item = posterior(Variant.POOLED, databases=KEYS)
     given = summaries(item), predictions(item, [evidence("a")])
-    assert agreement(given, given) == (0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+    assert agreement(given, given) == (0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0)
 
 
 def test_predictions_use_each_database_s_own_draws(posterior, evidence):

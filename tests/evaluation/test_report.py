@@ -95,6 +95,26 @@ def test_transfer_leaves_out_training_databases_their_twins_and_copies(four, tab
     assert (kept["n_databases"], kept["n_twins_left_out"], kept["n_twins_left_out_of_fit"]) == (4, 0, 2)
 
 
+def test_an_updated_posterior_still_knows_what_its_population_learnt_from(four, posterior):
+    """The first by its key, the second by a fingerprint, the third by the update."""
+    prints = (np.array([1], dtype=np.uint64), four.fingerprints["toy", "b"])
+    updated = posterior(
+        databases=(("toy", "c"),), earlier=(("toy", "a"), ("other", "b2")), fingerprints=prints, info={}
+    )
+    found = evaluate(four, "transfer", {Variant.HIERARCHICAL: updated})
+    assert (found["n_databases"], found["n_twins_left_out"]) == (1, 3)
+
+
+def test_scores_of_each_question_are_given_when_asked_for(four, table):
+    found = evaluate(four, "transfer", table, per_question=True)
+    assert len(found["questions"]) == found["n_questions"]
+    assert found["questions"][0][0] == "toy/a"
+    for row in found["variants"].values():
+        assert len(row["log_scores"]) == found["n_questions"]
+        assert np.mean(row["log_scores"]) == pytest.approx(row["joint_log_score"])
+    assert "questions" not in evaluate(four, "transfer", table)
+
+
 def test_training_databases_are_known_without_fingerprints_but_not_their_twins(four, posterior, caplog):
     trained = {Variant.HIERARCHICAL: posterior(databases=(("toy", "a"), ("toy", "b")))}
     assert evaluate(four, "transfer", trained)["n_databases"] == 2

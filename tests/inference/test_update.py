@@ -95,7 +95,9 @@ def test_effects_are_those_of_a_refit_with_the_database(training, hierarchical, 
     refit = fitted([*training, new], Variant.HIERARCHICAL, 1000)
     after = update(hierarchical, new)
     assert after.databases == (new.key,)
-    assert after.fingerprints == ()
+    assert after.earlier == hierarchical.databases
+    assert after.trained == (*hierarchical.databases, new.key)
+    assert after.fingerprints == hierarchical.fingerprints
     found, expected = after.seen(new.key), refit.seen(new.key)
     fresh = hierarchical.unseen()
     for name in ("intercept", "coupling"):
@@ -226,6 +228,7 @@ def test_an_update_replaces_what_an_earlier_one_knew(updated, new):
     other = simulate(9, 1, 3, num_tables=5, shapes=(PATH,))[0]
     again = update(updated, replace(other, db_id="other"))
     assert again.databases == (("test", "other"),)
+    assert again.trained == (*updated.trained, ("test", "other"))
     assert again.draws["tau"].shape == (1000, 5)
     assert again.draws["alpha_d"].shape == (1000, 1)
 
@@ -282,6 +285,8 @@ def test_files_keep_an_updated_posterior(updated, new, tmp_path):
     for site, value in updated.draws.items():
         np.testing.assert_array_equal(found.draws[site], value)
     assert (found.databases, found.checks, found.info) == (updated.databases, updated.checks, updated.info)
+    assert found.earlier == updated.earlier == tuple(("test", f"db{d}") for d in range(len(found.earlier)))
+    assert found.earlier
     for one, other in zip(found.seen(new.key), updated.seen(new.key), strict=True):
         np.testing.assert_array_equal(one, other)
     again = update(found, new, seed=4)
@@ -327,7 +332,7 @@ def test_prediction_with_table_effects_equals_enumeration(with_tables, num_table
 def test_table_scale_is_the_fit_at_the_mean_of_the_draws(training):
     """The same numbers as `fit_table_effects`, and a scale that `with_table_effects` takes."""
     posterior = fitted(training, Variant.POOLED)
-    found = table_scale(posterior, training, max_steps=40)
+    found = table_scale(posterior, training, max_steps=200)
     assert 0 < found.sigma_table < 1.5
     assert np.isfinite(found.log_marginal)
     item = with_table_effects(posterior, found)
