@@ -2,13 +2,16 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint quick posteriors evidence clean
+.PHONY: help install embeddings demo test lint quick paper reproduce notebooks posteriors evidence clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
 CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
 PLOTS := $(wildcard bayeslink/plots/*.py)
+LONG := laplace_and_hmc rank_calibration learning_curve
+STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
+NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,6 +47,27 @@ lint: .venv/.installed ## linters alone
 
 quick: .venv/.installed ## every experiment at its small size, in output/quick
 	for name in $(CLAIMS); do $(BIN)/python experiments/$$name/run.py --quick; done
+
+paper: paper/main.pdf ## every figure and the PDF, from stored results; what is stale is rerun, the long ones apart
+
+reproduce: .venv/.installed ## recompute every analysis by force; ALL=1 adds the long ones, which it names
+	@$(if $(ALL),,echo "left out, hours in all; ALL=1 adds them: $(LONG)")
+	for name in $(if $(ALL),$(CLAIMS),$(filter-out $(LONG),$(CLAIMS))); do $(BIN)/python experiments/$$name/run.py --force; done
+	$(MAKE) paper
+
+notebooks: $(NOTEBOOKS) ## the notebooks, executed
+
+notebooks/%.ipynb: notebooks/%.py notebooks/build.py $(CORE) $(PLOTS) | .venv/.installed
+	$(BIN)/python notebooks/build.py $<
+
+# The long ones are taken as stored; without this, a change anywhere in the package would rerun them here.
+ifneq ($(filter paper reproduce,$(MAKECMDGOALS)),)
+$(foreach name,$(LONG),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
+endif
+
+paper/main.pdf: paper/main.typ paper/references.bib paper/claims.toml paper/build.py \
+		$(STORED:%=experiments/%/table.json) $(STORED:%=paper/figures/%.pdf) | .venv/.installed
+	$(BIN)/python paper/build.py --out $@
 
 experiments/%/table.csv experiments/%/table.json &: experiments/%/run.py experiments/%/config.toml $(CORE) | .venv/.installed
 	$(BIN)/python $< --config experiments/$*/config.toml
