@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -31,9 +32,10 @@ def test_every_variant_has_every_score_of_every_replicate(scores):
         for score in (*PAIR_SCORES, "joint_log_score", "recovered", "precision", "size"):
             assert scores[f"{variant}/{score}"].shape == (6,)
             assert np.isfinite(scores[f"{variant}/{score}"]).all()
-        assert (variant == "truth") == (f"{variant}/converged" not in scores)
+        # `truth` is not fitted, and `fixed` is the independent fit.
+        assert (variant in ("truth", "fixed")) == (f"{variant}/converged" not in scores)
     assert scores["pooled/beta"].shape == (6,)
-    assert all(scores[f"{variant}/converged"].all() for variant in VARIANTS[1:])
+    assert all(scores[f"{variant}/converged"].all() for variant in ("independent", "fixed_platt", "pooled"))
 
 
 def test_scores_do_not_depend_on_the_chunk(scores):
@@ -86,7 +88,7 @@ def test_platt_scaling_is_scikit_learns():
     chosen = np.random.default_rng(1).random((2, 40, 3)) < 1 / (1 + np.exp(0.5 - 0.8 * values))
     settings = module.settings_of(Variant.INDEPENDENT, module.FLAT)
     start = module.start_of(settings)
-    fit = module.fit_replicate(module.separated(values, chosen.astype(float)), settings, start)
+    fit = module.fit_replicate(module.separated(jnp.asarray(values), jnp.asarray(chosen, dtype=float)), settings, start)
     reference = LogisticRegression(C=np.inf, tol=1e-10).fit(values.reshape(-1, 1), chosen.ravel())
     np.testing.assert_allclose(fit.mode, [reference.intercept_[0], reference.coef_[0, 0]], rtol=1e-4)
 
