@@ -234,6 +234,11 @@ def fit(
     from bayeslink.inference import keep_compiled
     from bayeslink.inference.posterior import save_posteriors
 
+    if method == "nuts":
+        # Before JAX looks for devices: chains run side by side as far as there are cores.
+        import numpyro
+
+        numpyro.set_host_device_count(os.cpu_count() or 1)
     keep_compiled()
     _check_writable(out)
     questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence)

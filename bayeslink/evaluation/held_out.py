@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -27,18 +28,31 @@ from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.fit import FIXED_COUPLING, fit_packed
 from bayeslink.inference.laplace import LaplaceFit
 from bayeslink.inference.packing import pack
-from bayeslink.inference.posterior import DatabaseDraws
+from bayeslink.inference.posterior import DatabaseDraws, Posterior
 from bayeslink.inference.predictive import SubgraphDistribution, predict
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Terms, Variant
 from bayeslink.model.priors import Priors
 from bayeslink.provenance import source_hash
 
-__all__ = ["NUM_FOLDS", "SCHEMES", "FitSettings", "HeldOut", "fit_arguments", "fit_folds", "held_out", "question_folds"]
+__all__ = [
+    "NUM_FOLDS",
+    "SCHEMES",
+    "UNSEEN_DRAWS",
+    "FitSettings",
+    "HeldOut",
+    "fit_arguments",
+    "fit_folds",
+    "fresh_draws",
+    "held_out",
+    "question_folds",
+]
 
 SCHEMES = ("known", "unseen")
 NUM_FOLDS = 5
 """Folds of a database's questions."""
+UNSEEN_DRAWS = 1000
+"""Least number of draws with fresh effects for a database that no fit has seen: they vary more than a fit's own."""
 
 Key = tuple[str, str]
 
@@ -60,6 +74,22 @@ class FitSettings(NamedTuple):
 def fit_arguments(settings: FitSettings) -> dict:
     """The settings that `fit_packed` takes; the context belongs to the standardisation."""
     return {name: value for name, value in settings._asdict().items() if name != "context"}
+
+
+def fresh_draws(posterior: Posterior, evidence: Evidence, seed: int) -> DatabaseDraws:
+    """Parameters of a database outside the fit, with fresh effects of its own.
+
+    The seed of the effects is the database's: effects that all databases of a set shared would leave a Monte
+    Carlo error that no average over databases removes and no interval shows.
+
+    Args:
+        posterior: Any but `unpooled`.
+        evidence: The database's standardised evidence.
+        seed: Seed of the evaluation.
+    """
+    own_seed = zlib.crc32(json.dumps([seed, *evidence.key]).encode())
+    spreads = [site for site in posterior.draws if site.startswith("sigma")]
+    return posterior.unseen(own_seed, evidence, max(UNSEEN_DRAWS, posterior.num_draws) if spreads else None)
 
 
 class HeldOut(NamedTuple):
@@ -197,7 +227,7 @@ def fit_folds(
             elif known:
                 own = posterior.seen(ready.key, ready)
             else:
-                own = posterior.unseen(settings.seed, ready)
+                own = fresh_draws(posterior, ready, settings.seed)
             yield HeldOut(ready, questions, own, settings.support)
 
 

@@ -199,6 +199,7 @@ def fit_posteriors(
             effects=effects,
             method=method,
             value_batch=value_batch,
+            progress=progress,
             **fit_arguments(settings),
         )
         posteriors.append(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bayeslink.evaluation.held_out import FitSettings, fit_arguments, fit_folds
+from bayeslink.evaluation.held_out import FitSettings, fit_arguments, fit_folds, fresh_draws
 from bayeslink.evaluation.scores import Predicted, predicted
 from bayeslink.evidence.channel import Evidence, Standardisation
 from bayeslink.inference.fit import fit_packed
@@ -94,7 +94,7 @@ def transfer(
 
 
 def _predict_one(evidence: Evidence, posterior: Posterior, seen: bool, seed: int) -> Predicted:
-    draws = posterior.seen(evidence.key, evidence) if seen else posterior.unseen(seed, evidence)
+    draws = posterior.seen(evidence.key, evidence) if seen else fresh_draws(posterior, evidence, seed)
     distribution, log_score = predict(evidence, draws, posterior.support)
     if evidence.gold is None or log_score is None:
         raise ValueError(f"evidence of {evidence.key} has no gold selections: nothing to score")

@@ -68,7 +68,8 @@ class Posterior:
         checks: Named pass/fail checks of the fit.
         info: Numbers about the fit (questions, log marginal likelihood, seconds, ...).
         provenance: Texts about the fit (package versions, data, commit).
-        fingerprints: Hashed column names of each training database, in the order of `trained`.
+        fingerprints: Hashed column names of each database of the population fit, in the order of `trained`; a
+            database that an update added has none.
         earlier: Keys of the databases of the population fit that an update started from.
     """
 
@@ -157,13 +158,15 @@ class Posterior:
             raise ValueError(f"database={key}: this posterior holds no table effects of it; use `update`")
         return self._draws(intercept, drawn.get("scale_d", np.ones(self.num_draws)), coupling, evidence)
 
-    def unseen(self, seed: int = 0, evidence: Evidence | None = None) -> DatabaseDraws:
+    def unseen(self, seed: int = 0, evidence: Evidence | None = None, num_draws: int | None = None) -> DatabaseDraws:
         """Draws for a database outside the fit: each draw gets fresh effects u, v, w ~ N(0, 1).
 
         Args:
             seed: Seed of the fresh effects.
             evidence: The database's standardised evidence, needed where the coupling depends on covariates
                 or edges.
+            num_draws: Number of draws, the population's taken in turn, each time with other fresh effects; None
+                takes each once.
 
         Raises:
             ValueError: If the variant is `unpooled`, which says nothing of an unseen database, or the evidence
@@ -171,6 +174,13 @@ class Posterior:
         """
         if self.variant is Variant.UNPOOLED:
             raise ValueError("variant=unpooled says nothing of an unseen database; use `hierarchical`")
+        if num_draws is not None:
+            if num_draws < 1:
+                raise ValueError(f"num_draws={num_draws}: at least one draw is needed")
+            turns = np.arange(num_draws) % self.num_draws
+            return replace(self, draws={site: value[turns] for site, value in self.draws.items()}).unseen(
+                seed, evidence
+            )
         rng = np.random.default_rng(seed)
         u, v, w = rng.standard_normal((3, self.num_draws))
         rho = self.draws.get("rho", 0.0)

@@ -87,6 +87,9 @@ def table_scale(posterior: Posterior, evidences: Sequence[Evidence], max_steps: 
 def update(posterior: Posterior, evidence: Evidence, seed: int = 0) -> Posterior:
     """The posterior after the labelled questions of one database.
 
+    Give all labelled questions of a database at once, to the population posterior: an update of an update drops the
+    earlier database's effects, and the weights that its questions gave the draws stay.
+
     Args:
         posterior: A population posterior.
         evidence: Raw evidence of the database's labelled questions, with gold.

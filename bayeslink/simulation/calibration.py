@@ -16,7 +16,7 @@ from tqdm import tqdm
 from bayeslink.evidence.cache import replace_file
 from bayeslink.simulation.ranks import Ranks, ranks_of
 
-__all__ = ["Calibration", "calibrate", "overconfident", "thinned"]
+__all__ = ["DIAGNOSTIC", "Calibration", "calibrate", "overconfident", "thinned"]
 
 Simulated = TypeVar("Simulated")
 
@@ -27,10 +27,16 @@ class Calibration(NamedTuple):
     Attributes:
         ranks: Ranks by fitter, over the worlds that it fitted.
         failures: For each fitter the message of each world in which it failed.
+        diagnostics: For each fitter what its fits say of themselves, by name, over the worlds that it fitted.
     """
 
     ranks: dict[str, Ranks]
     failures: dict[str, dict[int, str]]
+    diagnostics: dict[str, dict[str, np.ndarray]]
+
+
+DIAGNOSTIC = "diagnostic "
+"""What a fitter returns under a name that begins so is a number about the fit, not draws."""
 
 
 def calibrate(
@@ -47,7 +53,8 @@ def calibrate(
         worlds: The worlds.
         truth_of: True parameters of a world.
         fitters: From a world and a seed, which depends on the world only, to draws by parameter. None sits the
-            world out; a FloatingPointError is a failure, counted, and leaves the world out for that fitter.
+            world out; a FloatingPointError is a failure, counted, and leaves the world out for that fitter. Names
+            that begin with `DIAGNOSTIC` hold single numbers about the fit.
         seed: Seed of the fits and of the breaking of ties.
         folder: Where the ranks of each fitter and world are kept, so that a run that was stopped goes on; whoever
             calls names it by all that the results depend on.
@@ -58,6 +65,7 @@ def calibrate(
     """
     ranked: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in fitters}
     failures: dict[str, dict[int, str]] = {name: {} for name in fitters}
+    told: dict[str, list[dict[str, float]]] = {name: [] for name in fitters}
     with tqdm(total=len(worlds) * len(fitters), desc="worlds x fitters", disable=not progress) as bar:
         for place, world in enumerate(worlds):
             for name, fitter in fitters.items():
@@ -70,12 +78,17 @@ def calibrate(
                 if "failure" in stored:
                     failures[name][place] = str(stored["failure"])
                 elif stored:
+                    said = {key: stored.pop(key) for key in list(stored) if key.startswith(DIAGNOSTIC)}
+                    told[name].append({key.removeprefix(DIAGNOSTIC): float(value) for key, value in said.items()})
                     ranked[name].append(stored)
                 bar.update()
     for name, found in ranked.items():
         if not found:
             raise ValueError(f"fitter={name} has draws for no world; failures: {sorted(set(failures[name].values()))}")
-    return Calibration({name: Ranks.stack(found) for name, found in ranked.items()}, failures)
+    diagnostics = {
+        name: {key: np.array([item[key] for item in found]) for key in found[0]} for name, found in told.items()
+    }
+    return Calibration({name: Ranks.stack(found) for name, found in ranked.items()}, failures, diagnostics)
 
 
 def _ranked(
@@ -89,7 +102,10 @@ def _ranked(
     rng = np.random.default_rng([seed, place])
     try:
         draws = fitter(world, int(rng.integers(2**31)))
-        return {} if draws is None else ranks_of(truth_of(world), draws, rng)
+        if draws is None:
+            return {}
+        said = {name: np.asarray(value) for name, value in draws.items() if name.startswith(DIAGNOSTIC)}
+        return ranks_of(truth_of(world), draws, rng) | said
     except FloatingPointError as error:
         return {"failure": np.array(str(error))}
 

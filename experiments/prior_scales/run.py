@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Write table.csv and table.json."""
     run = Experiment.from_command(__file__, arguments)
     config = run.config
-    inputs = {f"data/evidence/{name}.npz": evidence_home() / f"{name}.npz" for name in config["data"]}
+    files = [*(f"{name}.npz" for name in config["data"]), "twins.json"]
+    inputs = {f"data/evidence/{name}": evidence_home() / name for name in files}
     if run.is_current(inputs):
         return
     keep_compiled()

@@ -8,10 +8,10 @@ import numpy as np
 from bayeslink.inference.hmc import nuts
 from bayeslink.inference.joint import draw_joint, laplace_joint
 from bayeslink.inference.laplace import draw_effects, laplace
-from bayeslink.inference.nested import nested
+from bayeslink.inference.nested import NestedFit, nested
 from bayeslink.inference.packing import pack
 from bayeslink.model.priors import Priors
-from bayeslink.simulation.calibration import overconfident, thinned
+from bayeslink.simulation.calibration import DIAGNOSTIC, overconfident, thinned
 from bayeslink.simulation.worlds import Setting, World, named_parameters
 
 Fitter = Callable[[World, int], Mapping[str, np.ndarray] | None]
@@ -30,10 +30,13 @@ def fitters_of(config: Mapping, setting: Setting, priors: Priors, nuts_worlds: s
         return laplace(world.batch, design, priors, setting.support)
 
     @lru_cache(maxsize=1)
-    def nested_draws(world: World, seed: int) -> dict[str, np.ndarray]:
+    def nested_fit(world: World, seed: int) -> NestedFit:
         start = marginal(world)
-        fit = nested(world.batch, design, priors, setting.support, num_draws=num_draws, seed=seed, start=start)
-        return named(world, fit.phi, fit.effects)
+        return nested(world.batch, design, priors, setting.support, num_draws=num_draws, seed=seed, start=start)
+
+    def nested_draws(world: World, seed: int) -> dict[str, np.ndarray]:
+        fit = nested_fit(world, seed)
+        return named(world, fit.phi, fit.effects) | {f"{DIAGNOSTIC}pareto_k": np.float64(fit.pareto_k)}
 
     def joint_mode(world: World, seed: int) -> dict[str, np.ndarray]:
         fit = laplace_joint(world.batch, design, priors, setting.support)
@@ -54,10 +57,12 @@ def fitters_of(config: Mapping, setting: Setting, priors: Priors, nuts_worlds: s
         eliminated = pack(world.evidences, max_listed=0)
         start = marginal(world)
         fit = nuts(eliminated, design, priors, setting.support, seed=seed, start=start, **sizes)
-        return named(world, thinned(fit.phi, num_draws), thinned(fit.effects, num_draws))
+        said = {f"{DIAGNOSTIC}{name}": np.float64(value) for name, value in fit.figures.items()}
+        return named(world, thinned(fit.phi, num_draws), thinned(fit.effects, num_draws)) | said
 
     def broken(world: World, seed: int) -> dict[str, np.ndarray]:
-        return overconfident(nested_draws(world, seed), config["broken_factor"])
+        fit = nested_fit(world, seed)
+        return overconfident(named(world, fit.phi, fit.effects), config["broken_factor"])
 
     return {
         "joint_mode": joint_mode,

@@ -10,6 +10,7 @@ from ranked_fits import fitters_of
 
 from bayeslink.evidence.cache import cache_home
 from bayeslink.inference import keep_compiled
+from bayeslink.inference.nested import PARETO_LIMIT
 from bayeslink.model.priors import Priors
 from bayeslink.provenance import Experiment
 from bayeslink.simulation.calibration import calibrate
@@ -53,6 +54,14 @@ def main(arguments: list[str] | None = None) -> None:
         figures[f"{name}_critical"] = band.critical
         figures[f"{name}_worlds"] = band.num_worlds
         figures[f"failures_{name}"] = len(found.failures[name])
+    nuts, pareto_k = found.diagnostics["nuts"], found.diagnostics["nested"]["pareto_k"]
+    figures |= {
+        "nested_share_pareto_k_above_limit": float((pareto_k > PARETO_LIMIT).mean()),
+        "nuts_worst_r_hat": float(nuts["r_hat"].max()),
+        "nuts_least_ess_bulk": float(nuts["ess_bulk"].min()),
+        "nuts_median_ess_bulk": float(np.median(nuts["ess_bulk"])),
+        "nuts_worlds_with_divergences": int((nuts["divergences"] > 0).sum()),
+    }
     checks = {
         "nested_inside": envelopes["nested"].share_inside == 1.0,
         "nuts_inside": envelopes["nuts"].share_inside == 1.0,

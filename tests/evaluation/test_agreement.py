@@ -61,6 +61,7 @@ def test_distances_by_hand():
     assert found.population_z_worst == pytest.approx(2.0)  # gamma by 0.2, its reference sd being 0.1
     assert found.log_sigma_z_worst == pytest.approx(0.5)
     # Ratios 0.5 and 1.1; a half is further from 1 on the log scale.
+    assert found.population_sd_ratio_worst == pytest.approx(90)
     assert found.sd_ratio_median == pytest.approx(0.8)
     assert found.sd_ratio_worst == pytest.approx(0.5)
     assert found.marginal_difference_worst == pytest.approx(0.12)

@@ -7,7 +7,7 @@ import pytest
 from worlds import CYCLE, ISOLATED, PATH, STAR, simulate
 
 from bayeslink.evaluation import held_out as module
-from bayeslink.evaluation.held_out import FitSettings, fit_folds, held_out, question_folds
+from bayeslink.evaluation.held_out import UNSEEN_DRAWS, FitSettings, fit_folds, fresh_draws, held_out, question_folds
 from bayeslink.evidence.channel import Evidence
 from bayeslink.inference.fit import fit
 from bayeslink.inference.predictive import predict
@@ -74,8 +74,29 @@ def test_unseen_databases_meet_a_fit_without_them_and_their_twins(world):
         ready = direct.standardisation.apply(world[place])
         np.testing.assert_allclose(items[place].evidence.values, ready.values, rtol=1e-12)
         # Two fits from different starts stop within the tolerance of the solver.
-        for found, expected in zip(items[place].draws, direct.unseen(0, ready), strict=True):
+        for found, expected in zip(items[place].draws, fresh_draws(direct, ready, 0), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_each_unseen_database_has_fresh_effects_of_its_own(posterior, evidence):
+    """Effects that the databases shared would leave a Monte Carlo error common to all."""
+    item, first, second = posterior(), evidence("a"), evidence("b")
+    one, other = fresh_draws(item, first, 0), fresh_draws(item, second, 0)
+    assert len(one.intercept) == UNSEEN_DRAWS > item.num_draws
+    effects = [
+        (found.intercept - np.resize(item.draws["alpha"], UNSEEN_DRAWS))
+        / np.resize(item.draws["sigma_alpha"], UNSEEN_DRAWS)
+        for found in (one, other)
+    ]
+    for drawn in effects:
+        assert abs(drawn.mean()) < 4 / np.sqrt(UNSEEN_DRAWS)
+        assert abs(drawn.std() - 1) < 4 / np.sqrt(2 * UNSEEN_DRAWS)
+    assert abs(np.corrcoef(effects)[0, 1]) < 4 / np.sqrt(UNSEEN_DRAWS)
+    for found, again in zip(one, fresh_draws(item, first, 0), strict=True):
+        np.testing.assert_array_equal(found, again)
+    assert (one.intercept != fresh_draws(item, first, 1).intercept).any()
+    pooled = posterior(Variant.POOLED)
+    np.testing.assert_array_equal(fresh_draws(pooled, first, 0).coupling, pooled.draws["beta"])
 
 
 def test_predictions_are_those_of_the_draws(known):

@@ -135,6 +135,21 @@ def test_fewer_draws_are_updated_than_meet_a_database_without_questions(world, p
         item.thinned(21)
 
 
+def test_what_updates_say_of_themselves_is_passed_on(world, posterior):
+    """Largest gradient and share of uneven weights over the replicates of real updates, and of made ones."""
+    item = posterior()
+    real, *_ = learning_curve(world[:1], {"one": learner_of(item)}, [2], 2)
+    assert 0 < real.largest_gradient < 1e-3
+    made = itertools.cycle(
+        [
+            replace(item, checks={"update_weights_even": False}, info={"update_largest_gradient": 0.5}),
+            replace(item, checks={"update_weights_even": True}, info={"update_largest_gradient": 0.25}),
+        ]
+    )
+    (point,) = learning_curve(world[:1], {"one": lambda labelled, seed: next(made)}, [0], 2)
+    assert (point.largest_gradient, point.share_uneven) == (0.5, 1.0)  # K = 0 has one replicate.
+
+
 def test_scores_are_those_of_the_held_out_questions(world, posterior):
     item = posterior(Variant.POOLED)
     (point,) = learning_curve(world[:1], {"one": Recorder(item)}, [0], 5)

@@ -88,6 +88,12 @@ def test_unseen_database_gets_fresh_effects():
     assert abs(np.corrcoef(u, v)[0, 1]) < 4 / np.sqrt(4000)
     np.testing.assert_array_equal(draws.intercept, item.unseen(seed=1).intercept)
     assert (draws.intercept != item.unseen(seed=2).intercept).all()
+    many = item.unseen(seed=1, num_draws=2 * item.num_draws + 1)
+    assert len(many.intercept) == len(many.coupling) == len(many.slopes) == 2 * item.num_draws + 1
+    np.testing.assert_array_equal(many.slopes[: item.num_draws], many.slopes[item.num_draws : 2 * item.num_draws])
+    assert len(np.unique(many.intercept)) == len(many.intercept)
+    with pytest.raises(ValueError, match="num_draws=0: at least one draw"):
+        item.unseen(num_draws=0)
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,20 @@ def test_no_convergence_raises_in_a_sentence(batch, monkeypatch):
         fit_table_effects(batch, design, np.asarray(point_of(design)), Priors())
 
 
+def test_a_search_that_does_not_end_raises_in_a_sentence(batch):
+    design = paper(Variant.POOLED)
+    with pytest.raises(FloatingPointError, match="table effects: no maximum in 7 evaluations; give max_steps"):
+        fit_table_effects(batch, design, np.asarray(point_of(design)), Priors(), max_steps=7)
+
+
+def test_a_variant_without_a_coupling_has_no_shift_of_it():
+    batch, design = pack(with_tables(1.0)), paper(Variant.INDEPENDENT_HIERARCHICAL)
+    found = fit_table_effects(batch, design, laplace(batch, design, Priors()).mode, Priors())
+    assert found.coupling_shift == 0
+    assert found.intercept_shift != 0
+    assert found.log_marginal > found.log_marginal_without + 5
+
+
 def test_few_steps_are_told_by_the_gradient(batch):
     design = paper(Variant.HIERARCHICAL)
     assert float(modes(batch, design, 1.0, max_steps=1).gradient) > 1e-4

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayeslink.simulation.calibration import calibrate, overconfident, thinned
+from bayeslink.simulation.calibration import DIAGNOSTIC, calibrate, overconfident, thinned
 from bayeslink.simulation.ranks import envelope
 
 
@@ -113,3 +113,18 @@ def test_thinned_draws_are_evenly_spaced():
     assert thinned(np.arange(8).reshape(4, 2), 4).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     with pytest.raises(ValueError, match="num_draws=5 of 4 draws"):
         thinned(np.arange(4), 5)
+
+
+def test_what_fits_say_of_themselves_is_kept_with_the_ranks(tmp_path):
+    """Numbers under the prefix are not ranked, and survive a second run that only reads."""
+    worlds = [0.1, -0.4, 0.3]
+
+    def fitter(world: float, seed: int) -> dict[str, np.ndarray] | None:
+        draws = np.random.default_rng(seed).normal(size=9)
+        return None if world < 0 else {"x": draws, f"{DIAGNOSTIC}k": np.float64(world)}
+
+    for again in (fitter, lambda world, seed: fitter(-1.0, seed)):
+        found = calibrate(worlds, lambda world: {"x": np.array(world)}, {"one": again}, 0, tmp_path, progress=False)
+        np.testing.assert_allclose(found.diagnostics["one"]["k"], [0.1, 0.3])
+        assert set(found.ranks["one"].tables) == {"x"}
+        assert found.ranks["one"].num_worlds == 2
