@@ -9,7 +9,7 @@ BIN := .venv/bin
 CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
 CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
 PLOTS := $(wildcard bayeslink/plots/*.py)
-LONG := laplace_and_hmc rank_calibration learning_curve
+LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
@@ -45,8 +45,8 @@ test: .venv/.installed ## every test, linters and the import contract included
 lint: .venv/.installed ## linters alone
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/ty check bayeslink && $(BIN)/lint-imports
 
-quick: .venv/.installed ## every experiment at its small size, in output/quick
-	for name in $(CLAIMS); do $(BIN)/python experiments/$$name/run.py --quick; done
+quick: .venv/.installed ## every experiment at its small size, two at a time, in output/quick
+	printf '%s\n' $(CLAIMS) | xargs -P 2 -I NAME $(BIN)/python experiments/NAME/run.py --quick
 
 paper: paper/main.pdf ## every figure and the PDF, from stored results; what is stale is rerun, the long ones apart
 
