@@ -81,7 +81,7 @@ def draw_counts(axes: Axes, table: pd.DataFrame) -> Axes:
     # A bar of one pair is as high as nothing at all on an axis that starts at 1.
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.5)
-    axes.yaxis.set_major_locator(LogLocator(numticks=4))
+    axes.yaxis.set_major_locator(LogLocator(base=1000.0, numticks=4))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlim(0.0, 1.0)
     axes.tick_params(labelsize=8)

@@ -55,9 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     rows = (
         (table[known & weak], "share", "rule", RULES, "share of weak tables"),
         (table[known & matched & ~weak], "share", "tables", TABLES, "share of these tables"),
-        (table[known & weak], "precision", "rule", RULES, "precision (mean over questions)"),
+        (table[known & weak], "precision", "rule", RULES, "precision"),
         (table[matched & weak & (table["variant"] != "hierarchical")], "difference", "scheme", SCHEMES,
-         "difference of shares of weak tables"),
+         "difference of shares"),
     )  # fmt: skip
     data = list(dict.fromkeys(table["data"]))
     figure = new_figure(1.4 + 2.7 * len(data), 10.0)
