@@ -2,13 +2,16 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint quick paper reproduce notebooks posteriors evidence clean
+.PHONY: help install embeddings demo test lint quick paper pdf reproduce notebooks posteriors evidence clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
 CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
 PLOTS := $(wildcard bayeslink/plots/*.py)
+# Two at a time, except those that share fits, which follow each other, and those that use both cores themselves.
+SHARING := recovery overconfidence abstention joint_distribution baselines
+PARALLEL := simulation
 LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
@@ -48,11 +51,15 @@ lint: .venv/.installed ## linters alone
 quick: .venv/.installed ## every experiment at its small size, two at a time, in output/quick
 	printf '%s\n' $(CLAIMS) | xargs -P 2 -I NAME $(BIN)/python experiments/NAME/run.py --quick
 
-paper: paper/main.pdf ## every figure and the PDF, from stored results; what is stale is rerun, the long ones apart
+paper: paper/main.pdf ## every figure and the PDF; what is stale is rerun first, the long ones apart
+
+pdf: paper/main.pdf ## every figure and the PDF from the stored results as they are
 
 reproduce: .venv/.installed ## recompute every analysis by force; ALL=1 adds the long ones, which it names
 	@$(if $(ALL),,echo "left out, hours in all; ALL=1 adds them: $(LONG)")
-	for name in $(if $(ALL),$(CLAIMS),$(filter-out $(LONG),$(CLAIMS))); do $(BIN)/python experiments/$$name/run.py --force; done
+	printf '%s\n' "$(SHARING)" $(filter-out $(SHARING) $(PARALLEL) $(LONG),$(CLAIMS)) | xargs -P 2 -I NAMES \
+		bash -ec 'for name in NAMES; do $(BIN)/python experiments/$$name/run.py --force; done'
+	for name in $(PARALLEL) $(if $(ALL),$(LONG)); do $(BIN)/python experiments/$$name/run.py --force; done
 	$(MAKE) paper
 
 notebooks: $(NOTEBOOKS) ## the notebooks, executed
@@ -61,8 +68,9 @@ notebooks/%.ipynb: notebooks/%.py notebooks/build.py $(CORE) $(PLOTS) | .venv/.i
 	$(BIN)/python notebooks/build.py $<
 
 # The long ones are taken as stored; without this, a change anywhere in the package would rerun them here.
-ifneq ($(filter paper reproduce,$(MAKECMDGOALS)),)
-$(foreach name,$(LONG),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
+ifneq ($(filter paper pdf reproduce,$(MAKECMDGOALS)),)
+AS_STORED := $(if $(filter pdf,$(MAKECMDGOALS)),$(STORED),$(LONG))
+$(foreach name,$(AS_STORED),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
 endif
 
 paper/main.pdf: paper/main.typ paper/references.bib paper/claims.toml paper/build.py \

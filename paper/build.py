@@ -1,4 +1,4 @@
-"""Build the paper: `python paper/build.py` writes main.pdf, `--claims` prints the table of claims as Markdown.
+"""Build the paper: `python paper/build.py` writes main.pdf, `--claims` writes the table of claims into README.md.
 
 Every number comes from a stored result. `build/available.json` tells main.typ which experiments have one and which
 figures are drawn; `build/claims.json` holds the claims of claims.toml with their numbers filled in and with what
@@ -25,6 +25,7 @@ COMPARISONS = {
 }
 PLACEHOLDER = re.compile(r"\{(\w+)\.([\w.]+):([^{}]+)\}")
 NOT_RUN = "not yet run"
+MARKS = "<!-- claims -->", "<!-- end of claims -->"
 
 Results = Mapping[str, Mapping]
 """Sidecar, with timings among the figures, by experiment."""
@@ -132,6 +133,19 @@ def _verdict(row: Claim) -> str:
     return f"**{row.agrees}**{counts}"
 
 
+def into_readme(text: str, table: str) -> str:
+    """README's text with the table between its two marks.
+
+    Raises:
+        ValueError: If the marks are missing.
+    """
+    before, start, rest = text.partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not end:
+        raise ValueError(f"README.md has no place for the table of claims: put {MARKS[0]} and {MARKS[1]} around it")
+    return f"{before}{start}\n{table}\n{end}{after}"
+
+
 def write_if_changed(path: Path, document: object) -> None:
     """JSON, written only where it differs, so that nothing is rebuilt for nothing."""
     text = json.dumps(document, indent=1) + "\n"
@@ -172,12 +186,14 @@ def build(out: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Build the paper.")
-    parser.add_argument("--claims", action="store_true", help="print the table of claims as Markdown and stop")
+    parser.add_argument("--claims", action="store_true", help="write README's table of claims and stop")
     parser.add_argument("--out", type=Path, default=HERE / "main.pdf")
     asked = parser.parse_args(arguments)
     try:
         if asked.claims:
-            print(as_markdown(claims(HERE / "claims.toml", stored_results())))
+            readme = ROOT / "README.md"
+            table = as_markdown(claims(HERE / "claims.toml", stored_results()))
+            readme.write_text(into_readme(readme.read_text(encoding="utf-8"), table), encoding="utf-8")
         else:
             build(asked.out)
     except ValueError as error:

@@ -97,6 +97,16 @@ def test_claims_of_stored_results_find_their_numbers():
     assert any(row.agrees == "yes" for row in found)
 
 
+def test_readme_has_the_table_of_the_stored_results():
+    """If not: `python paper/build.py --claims`."""
+    text = (ROOT / "README.md").read_text()
+    table = paper.as_markdown(paper.claims(PAPER / "claims.toml", paper.stored_results()))
+    assert paper.into_readme(text, table) == text
+    assert paper.into_readme(text, "gone") != text
+    with pytest.raises(ValueError, match="no place for the table"):
+        paper.into_readme("# bayeslink", table)
+
+
 def test_no_number_is_typed_into_the_text():
     """Decimals and percentages in the text itself; those of the mathematics and the protocol are listed."""
     text = (PAPER / "main.typ").read_text().partition("---- text")[2].partition("#bibliography")[0]

@@ -13,6 +13,7 @@ The first table of a star, a snowflake and a tree is its hub; which table that i
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
+import networkx as nx
 import numpy as np
 from jaxtyping import Int
 
@@ -80,14 +81,20 @@ def draw_graph(
 def real_graphs(evidences: Iterable[Evidence], num_tables: int) -> tuple[EdgeList, ...]:
     """Distinct graphs, with at least one edge, of the databases that have so many tables.
 
-    Databases with the same edges between the same positions count once; those with more than `max_edges` not at all.
+    Graphs that differ in the names of tables alone count once; those with more than `max_edges` not at all.
     """
     found = {
         tuple(sorted((min(pair), max(pair)) for pair in item.edges.tolist()))
         for item in evidences
         if item.num_tables == num_tables and 0 < len(item.edges) <= max_edges(num_tables)
     }
-    return tuple(sorted(found))
+    kept: list[tuple[EdgeList, nx.Graph]] = []
+    for edges in sorted(found):
+        graph = nx.Graph(edges)
+        graph.add_nodes_from(range(num_tables))
+        if not any(nx.is_isomorphic(graph, other) for _, other in kept):
+            kept.append((edges, graph))
+    return tuple(edges for edges, _ in kept)
 
 
 def _snowflake(rng: np.random.Generator, num_tables: int) -> Int[np.ndarray, "edges 2"]:

@@ -15,8 +15,11 @@ NAMES = {
     "pooled": "pooled",
     "pooled_coupling": "pooled coupling",
     "hierarchical": "hierarchical",
+    "fixed": "fixed coupling",
     "independent_platt": "independent, Platt",
     "fixed_platt": "fixed coupling, Platt",
+    "independent_hierarchical_platt": "independent hierarchical, Platt",
+    "hierarchical_platt": "hierarchical, Platt",
 }
 LEVELS = (0.5, 0.8, 0.95)
 """Levels that are drawn; four would run into each other."""
@@ -48,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     table["label"] = pd.Categorical(table["variant"].map(NAMES), [NAMES[name] for name in shown])
     table["nominal"] = [f"level {100 * level:g} %" for level in table["level"]]
     sets = list(dict.fromkeys(table["data"]))
-    figure = new_figure(1.8 + 2.9 * len(sets), 12.5)
+    figure = new_figure(2.1 + 2.8 * len(sets), 14.5)
     heights = (2.6, 4, 4, 4, 4)
     panels = figure.subplots(len(PANELS), len(sets), squeeze=False, sharey="row", height_ratios=heights)
     for column, data in zip(panels.T, sets, strict=True):

@@ -20,6 +20,9 @@ from bayeslink.model.hierarchy import Variant
 SCORES = ("coverage", "excess", "size", "cover_coverage", "cover_excess", "cover_size")
 """Whether gold is inside, that less the set's own stated probability, and how large it is: collection, then cover."""
 
+PLATT = ("independent", "independent_hierarchical", "hierarchical")
+"""Variants whose marginals are scaled too, beside those of `fixed`."""
+
 
 class Joint(NamedTuple):
     """What one joint distribution says, question by question.
@@ -56,8 +59,15 @@ def rows_of(data: str, config: Mapping) -> list[dict]:
             make_room()
             parts.append(joint_of(*item.predict(), item, config["levels"]))
         joints[variant.value] = together(parts)
-    for name, coupling in {"independent": 0.0, "fixed": config["coupling"]}.items():
-        joints[f"{name}_platt"] = together(calibrated(first, wholes, folds, coupling, config["levels"]))
+    parts = []
+    for item in first:
+        make_room()
+        parts.append(joint_of(*item.predict(config["coupling"]), item, config["levels"]))
+    joints["fixed"] = together(parts)
+    couplings = {variant: None for variant in PLATT if variant in joints} | {"fixed": config["coupling"]}
+    for name, coupling in couplings.items():
+        items = first if name == "fixed" else found[Variant(name)]
+        joints[f"{name}_platt"] = together(calibrated(items, wholes, folds, coupling, config["levels"]))
     databases = [item.evidence.key for item in first for _ in item.questions]
     groups = np.concatenate([item.evidence.group for item in first])
 
@@ -95,9 +105,16 @@ def joint_of(
 
 
 def calibrated(
-    items: Sequence[HeldOut], wholes: Sequence[Evidence], folds: Sequence[int], coupling: float, levels: Sequence[float]
+    items: Sequence[HeldOut],
+    wholes: Sequence[Evidence],
+    folds: Sequence[int],
+    coupling: float | None,
+    levels: Sequence[float],
 ) -> list[Joint]:
-    """Marginals at a coupling, taken as independent, Platt-scaled by each fold's fit on its own training questions."""
+    """Marginals taken as independent, Platt-scaled by each fold's fit on its own training questions.
+
+    A coupling, if one is given, replaces the fit's own.
+    """
     given, golds = [], [np.asarray(whole.gold) for whole in wholes]
     for item, whole in zip(items, wholes, strict=True):
         make_room()

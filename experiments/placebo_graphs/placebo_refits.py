@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from bayeslink.evaluation.comparison import paired_difference
 from bayeslink.evaluation.held_out import FitSettings, fit_arguments, question_folds
+from bayeslink.evaluation.recovery import precision
 from bayeslink.evaluation.weak_tables import (
     CUT,
     matched_threshold,
@@ -32,6 +33,9 @@ from bayeslink.simulation.placebos import Placebo, has_placebo, placebo_sets
 
 DIGITS = 10
 """Decimals at which probabilities tie: the order of summation decides nothing."""
+
+FEW = 10
+"""A database with fewer placebos than this gives the same graph to many sets: they are no independent draws."""
 
 
 class Scored(NamedTuple):
@@ -168,7 +172,8 @@ def placebo_rows(
 
     def row(graph: str, draw: int, scored: Scored) -> dict:
         matched = matched_threshold(scored.marginals, size)
-        found = recovered([p > matched.threshold for p in scored.marginals], weak, connectors)
+        chosen = [p > matched.threshold for p in scored.marginals]
+        found = recovered(chosen, weak, connectors)
         ends = (None, None)
         if graph == "real":
             rng = np.random.default_rng(config["seed"])
@@ -188,6 +193,7 @@ def placebo_rows(
             "gain_lower": ends[0],
             "gain_upper": ends[1],
             "mean_size": matched.mean_size,
+            "precision": float(np.concatenate([precision(*pair) for pair in zip(chosen, gold, strict=True)]).mean()),
             **found._asdict(),
         }
 

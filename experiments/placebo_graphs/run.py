@@ -2,7 +2,7 @@
 
 import jax
 import numpy as np
-from placebo_refits import Refits, Shape, graph_sets, placebo_rows
+from placebo_refits import FEW, Refits, Shape, graph_sets, placebo_rows
 from tqdm import tqdm
 
 from bayeslink.evidence.store import evidence_home, load_evidence
@@ -26,8 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     keep_compiled()
     table: list[dict] = []
-    figures: dict[str, float | int] = {}
-    checks: dict[str, bool] = {}
+    figures, checks = {}, {}
     listed: dict[str, dict] = {"num_distinct": {}, "without_placebo": {}}
     progress = tqdm(total=len(config["data"]) * len(Placebo) * config["placebos"], unit="refit")
     for data in config["data"]:
@@ -40,18 +39,22 @@ def main(arguments: list[str] | None = None) -> None:
             counts = {item.db_id: num_distinct(kind, item.edges, item.num_tables) for item in evidences}
             listed["num_distinct"][f"{kind}_{name}"] = {key: found._asdict() for key, found in counts.items()}
             without = [key for key, found in counts.items() if not found.number]
+            few = [item for item in sets[kind][0] if counts[item.db_id].number < FEW]
             listed["without_placebo"][f"{kind}_{name}"] = without
             rows = list(placebo_rows(data, kind, sets[kind], config, refits, progress))
             table += rows
             real = next(row for row in rows if row["graph"] == "real")
             placebos = [row for row in rows if row["graph"] == "placebo"]
-            found = {
+            found: dict = {
                 "placebos": len(placebos),
                 "databases_used": real["databases"],
-                "databases_without": len(without),
+                **{"databases_without": len(without), "databases_few": len(few)},
+                "questions_few": sum(item.num_questions for item in few),
                 "questions_used": real["questions"],
                 "weak_tables": real["weak"],
                 "matched_size": real["mean_size"],
+                "precision_real": real["precision"],
+                "precision_placebo_mean": float(np.mean([row["precision"] for row in placebos])),
                 "recovered_none": next(row for row in rows if row["graph"] == "none")["weak_recovered"],
             }
             for score, lead in (("gain", "gain_"), ("weak_recovered", "recovered_")):
@@ -59,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
                 found[f"{lead}real"] = real[score]
                 found[f"{lead}placebo_mean"] = float(drawn.mean())
                 found[f"{lead}placebo_max"] = drawn.max().item()
-                found[f"{lead}p_value"] = (1 + int((drawn >= real[score]).sum())) / (1 + len(drawn))
+                found[f"{lead}rank"] = 1 + int((drawn >= real[score]).sum())
                 checks[f"{kind}_{lead}real_above_every_placebo_{name}"] = bool(real[score] > drawn.max())
                 checks[f"{kind}_{lead}real_above_mean_placebo_{name}"] = bool(real[score] > drawn.mean())
             checks[f"{kind}_gain_real_interval_above_0_{name}"] = real["gain_lower"] > 0

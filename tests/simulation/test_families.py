@@ -82,6 +82,7 @@ def test_real_graphs_are_distinct_and_of_the_size_asked_for():
         [
             database([(1, 0), (2, 3)]),
             database([(2, 3), (0, 1)]),
+            database([(0, 2), (1, 3)]),
             database([(0, 3)]),
             database([]),
             database([(0, 1)], 3),

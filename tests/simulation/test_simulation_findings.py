@@ -11,7 +11,7 @@ from bayeslink.simulation.cells import Cell
 from bayeslink.simulation.families import Family
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "simulation"
-VARIANTS = ("truth", "independent", "fixed", "fixed_platt", "pooled", "hierarchical")
+VARIANTS = ("truth", "independent", "fixed", "fixed_platt", "pooled", "pooled_coupling", "hierarchical")
 
 
 def load(name: str):
@@ -59,7 +59,7 @@ def test_rows_have_means_intervals_and_paired_gains(modules):
     assert fixed["mean_shift"] == pytest.approx(0.3)
     assert fixed["mean_shift_lower"] < 0.3 < fixed["mean_shift_upper"]
     assert fixed["gain_over_independent"] == pytest.approx(0.1)
-    assert by_variant["hierarchical"]["gain_over_pooled_lower"] == pytest.approx(0.1)
+    assert by_variant["hierarchical"]["gain_over_pooled_coupling_lower"] == pytest.approx(0.1)
     assert fixed["alpha"] == 1.5
     assert by_variant["truth"]["alpha"] is None
     flags = {name: (row["cell_shifted"], row["smaller"], row["holds_0"]) for name, row in by_variant.items()}
@@ -73,9 +73,10 @@ def test_replicates_that_did_not_converge_are_left_out_for_all(modules):
     found = scores()
     found["pooled/converged"][0] = False
     found["pooled/mean_shift"][0] = np.nan
+    found["fixed/ece"][1] = np.inf
     rows = list(modules["rows"].rows_of(cell(0.0), found))
-    assert {(row["replicates"], row["converged"]) for row in rows} == {(4, 3)}
-    assert {row["alpha"] for row in rows} == {2.0, None}
+    assert {(row["replicates"], row["converged"]) for row in rows} == {(4, 2)}
+    assert {row["alpha"] for row in rows} == {2.5, None}
     found["pooled/converged"][:] = False
     with pytest.raises(FloatingPointError, match="no replicate has all its fits converged"):
         list(modules["rows"].rows_of(cell(0.0), found))
@@ -97,8 +98,8 @@ def test_findings_count_cells(modules):
     assert figures["share_restored"] == figures["share_restored_hierarchical"] == 0.5
     assert figures["share_restored_pooled"] == 1.0
     assert figures["share_smaller_hierarchical"] == 1.0
-    assert figures["share_hierarchical_better_sd_0.5"] == 1.0
-    assert figures["gain_hierarchical_over_pooled_sd_0"] == pytest.approx(0.1)
+    assert figures["share_hierarchical_better_than_pooled_coupling_sd_0.5"] == 1.0
+    assert figures["gain_hierarchical_over_pooled_coupling_sd_0"] == pytest.approx(0.1)
     assert figures["joint_log_score_less_truths_fixed"] == pytest.approx(0.2)
     checks = modules["simulation_findings"].checks_of(table)
     assert not checks["shift_in_every_coupled_cell"]
