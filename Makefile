@@ -55,8 +55,11 @@ paper: paper/main.pdf ## every figure and the PDF; what is stale is rerun first,
 
 pdf: paper/main.pdf ## every figure and the PDF from the stored results as they are
 
+# In a cache of its own: what earlier runs kept of their fits may not stand in for them.
+reproduce: export BAYESLINK_CACHE := $(CURDIR)/output/reproduce
 reproduce: .venv/.installed ## recompute every analysis by force; ALL=1 adds the long ones, which it names
 	@$(if $(ALL),,echo "left out, hours in all; ALL=1 adds them: $(LONG)")
+	rm -rf output/reproduce && mkdir -p output/reproduce
 	printf '%s\n' "$(SHARING)" $(filter-out $(SHARING) $(PARALLEL) $(LONG),$(CLAIMS)) | xargs -P 2 -I NAMES \
 		bash -ec 'for name in NAMES; do $(BIN)/python experiments/$$name/run.py --force; done'
 	for name in $(PARALLEL) $(if $(ALL),$(LONG)); do $(BIN)/python experiments/$$name/run.py --force; done
@@ -74,11 +77,14 @@ $(foreach name,$(AS_STORED),experiments/$(name)/table.csv experiments/$(name)/ta
 endif
 
 paper/main.pdf: paper/main.typ paper/references.bib paper/claims.toml paper/build.py \
-		$(STORED:%=experiments/%/table.json) $(STORED:%=paper/figures/%.pdf) | .venv/.installed
+		$(STORED:%=experiments/%/table.json) $(wildcard experiments/*/timings.json) $(STORED:%=paper/figures/%.pdf) \
+		| .venv/.installed
 	$(BIN)/python paper/build.py --out $@
 
-experiments/%/table.csv experiments/%/table.json &: experiments/%/run.py experiments/%/config.toml $(CORE) | .venv/.installed
-	$(BIN)/python $< --config experiments/$*/config.toml
+.SECONDEXPANSION:
+experiments/%/table.csv experiments/%/table.json &: experiments/%/config.toml $(CORE) \
+		$$(filter-out %/draw.py,$$(wildcard experiments/$$*/*.py)) | .venv/.installed
+	$(BIN)/python experiments/$*/run.py --config $<
 
 paper/figures/%.pdf: experiments/%/draw.py experiments/%/table.csv $(PLOTS) | .venv/.installed
 	@mkdir -p $(@D)
@@ -96,4 +102,4 @@ bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/
 		--without-twins-of spider-dev --without-twins-of bird-dev --context recommended --term correlated --no-effects --out $@
 
 clean: ## everything that was built here
-	rm -rf .venv output data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv output paper/main.pdf paper/figures paper/build notebooks/*.ipynb data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

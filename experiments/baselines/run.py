@@ -14,9 +14,9 @@ CLAIM = (
 ENDS = ("", "_lower", "_upper")
 PATHS = ("shortest_path", "shortest_path_on_independent_hierarchical", "tuned_shortest_path")
 """Methods whose differences to the hierarchical posterior's choices are figures."""
-TUNED = ("tuned_shortest_path", "hierarchical", "hierarchical_tuned_cut")
+TUNED = ("tuned_shortest_path", "hierarchical", "hierarchical_tuned_cut", "hierarchical_never_empty")
 SAME = 0.02
-"""Largest difference in F1 at which two methods' sets are called comparable."""
+"""A method's sets are called comparable if their F1 is no further below."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
             }
     for benchmark in dict.fromkeys(row["data"].removesuffix("-dev") for row in table):
         tuned, *ours = (figures[f"f1_{name}_{benchmark}"] for name in TUNED)
-        checks[f"tuned_shortest_path_f1_within_{SAME:g}_{benchmark}"] = all(abs(tuned - f1) <= SAME for f1 in ours)
+        checks[f"tuned_shortest_path_f1_at_most_{SAME:g}_below_{benchmark}"] = all(tuned >= f1 - SAME for f1 in ours)
     run.write(table, CLAIM, figures, checks, inputs)
 
 

@@ -105,19 +105,27 @@ def figures_of(rows: Sequence[Mapping], fits: Mapping[str, Posterior]) -> dict[s
         "couplings_above_0": float(sum(row["lower"] > 0 for row in rows if _is(row, "nested", "coupling"))),
         "couplings_below_0": float(sum(row["upper"] < 0 for row in rows if _is(row, "nested", "coupling"))),
     }
+    # How far each is drawn to the common one: 0 not at all, 1 all the way.
+    common = next(row["value"] for row in rows if _is(row, "nested", "beta"))
+    pull = (alone - together) / (alone - common)
+    figures |= {"pull_median": float(np.median(pull))}
+    figures["spearman_width_pull"] = float(spearman(pull[None], widths["unpooled"])[0])
     if "pooled_coupling" in fits:
         varying, common = (float(fits[name].info["log_marginal"]) for name in ("nested", "pooled_coupling"))
         figures["log_bayes_factor"] = varying - common
     return figures
 
 
-def checks_of(rows: Sequence[Mapping], fits: Mapping[str, Posterior], least_sigma: float) -> dict[str, bool]:
+def checks_of(
+    rows: Sequence[Mapping], fits: Mapping[str, Posterior], figures: Mapping[str, float], least_sigma: float
+) -> dict[str, bool]:
     """What the claim says of one benchmark."""
     scale = next(row for row in rows if _is(row, "nested", "sigma_beta"))
     return {
         "couplings_vary": scale["lower"] > least_sigma,
         "couplings_shrink": bool(np.std(_means(rows, "nested")) < np.std(_means(rows, "unpooled"))),
         "intervals_narrow": bool(np.median(_widths(rows, "nested") / _widths(rows, "unpooled")) < 1),
+        "uncertain_couplings_drawn_more": figures["spearman_width_pull"] > 0,
         "fits_converged": all(held for posterior in fits.values() for held in posterior.checks.values()),
     }
 

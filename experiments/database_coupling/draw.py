@@ -18,6 +18,8 @@ PROPERTIES = {
     "isolated_share": "share isolated",
     "num_questions": "number of questions",
 }
+UNRELATED = 1.96
+"""Rank correlations of unrelated properties are within this over the root of n - 1 in 95 % of samples, about."""
 LIMIT = (-4.0, 6.0)
 
 
@@ -77,8 +79,11 @@ def main(arguments: list[str] | None = None) -> None:
             mean=found["value"],
         )
         draw_forest(ranks, found, "Spearman correlation with the coupling", group="fit")
-        ranks.set_xlim(-1, 1)
-        ranks.set_title(f"{name}: what goes with the coupling, 95 %", fontsize=9, loc="left")
+        databases = rows[rows["quantity"] == "property"]["database"].nunique()
+        by_chance = UNRELATED / max(databases - 1, 1) ** 0.5
+        ranks.axvspan(-by_chance, by_chance, color="0.9", zorder=0)
+        ranks.set(xlim=(-1, 1), xticks=[-1, -0.5, 0, 0.5, 1])
+        ranks.set_title(f"{name}: correlates (grey: chance)", fontsize=9, loc="left")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
     save(figure, asked.out)

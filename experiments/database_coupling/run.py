@@ -36,8 +36,9 @@ def main(arguments: list[str] | None = None) -> None:
             "unresolved": questions.num_unresolved,
             "databases": len(evidences),
         }
-        figures |= {f"{name}_{bench}": value for name, value in {**counts, **figures_of(rows, fits)}.items()}
-        held = checks_of(rows, fits, config["least_sigma"])
+        found = figures_of(rows, fits)
+        figures |= {f"{name}_{bench}": value for name, value in {**counts, **found}.items()}
+        held = checks_of(rows, fits, found, config["least_sigma"])
         checks |= {f"{name}_{bench}": bool(value) for name, value in held.items()}
     run.write(table, CLAIM, figures, checks, inputs)
 

@@ -21,6 +21,8 @@ NAMES = {
     "independent_hierarchical_platt": "independent hierarchical, Platt",
     "hierarchical_platt": "hierarchical, Platt",
 }
+FEW = ("independent", "independent_hierarchical", "pooled_coupling", "hierarchical", "fixed", "hierarchical_platt")
+"""Those of the panels with levels; the table has all."""
 LEVELS = (0.5, 0.8, 0.95)
 """Levels that are drawn; four would run into each other."""
 
@@ -51,8 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
     table["label"] = pd.Categorical(table["variant"].map(NAMES), [NAMES[name] for name in shown])
     table["nominal"] = [f"level {100 * level:g} %" for level in table["level"]]
     sets = list(dict.fromkeys(table["data"]))
-    figure = new_figure(2.1 + 2.8 * len(sets), 14.5)
-    heights = (2.6, 4, 4, 4, 4)
+    figure = new_figure(1.9 + 2.6 * len(sets), 10.8)
+    heights = (3.4, 3, 3, 3, 3)
     panels = figure.subplots(len(PANELS), len(sets), squeeze=False, sharey="row", height_ratios=heights)
     for column, data in zip(panels.T, sets, strict=True):
         rows = table[table["data"] == data]
@@ -60,7 +62,9 @@ def main(arguments: list[str] | None = None) -> None:
             if score == "gain_of_hierarchical":
                 draw_forest(axes, as_forest(rows[rows["level"] == LEVELS[0]], score), unit)
             else:
-                draw_forest(axes, as_forest(rows, score), unit, group="nominal")
+                few = rows[rows["variant"].isin(FEW)]
+                few = few.assign(label=few["label"].cat.remove_unused_categories())
+                draw_forest(axes, as_forest(few, score), unit, group="nominal")
             heading = BENCHMARKS.get(data, data)
             axes.set_title(f"{title}\n{heading}" if data == sets[0] else heading, fontsize=9, loc="left")
             axes.locator_params(axis="x", nbins=5)

@@ -74,7 +74,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     rows = _at(fitted, {name: middle[name] for name in ("num_tables", "strength", "intercept_sd")})
     draw_cells(gain, rows, "coupling_sd", "gain_over_pooled_coupling", "coupling", couplings)
-    label_panel(gain, "j  Hierarchical over pooled coupling", "sd of couplings (nats)", "joint log score (nats)", "upper left")
+    label_panel(
+        gain, "j  Hierarchical over pooled coupling", "sd of couplings (nats)", "joint log score (nats)", "upper left"
+    )
 
     refitted = ("fixed_platt", "pooled", "hierarchical")
     draw_shares(shares, _restored(table, refitted), "family", *_shown(*refitted))
