@@ -9,10 +9,12 @@ BIN := .venv/bin
 CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
 CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
 PLOTS := $(wildcard bayeslink/plots/*.py)
-# Two at a time, except those that share fits, which follow each other, and those that use both cores themselves.
+# Two at a time, the longest first, except those that share fits, which follow each other, and those that use both
+# cores themselves.
+FIRST := placebo_graphs
 SHARING := recovery overconfidence abstention joint_distribution baselines
 PARALLEL := simulation
-LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases
+LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
@@ -60,7 +62,7 @@ reproduce: export BAYESLINK_CACHE := $(CURDIR)/output/reproduce
 reproduce: .venv/.installed ## recompute every analysis by force; ALL=1 adds the long ones, which it names
 	@$(if $(ALL),,echo "left out, hours in all; ALL=1 adds them: $(LONG)")
 	rm -rf output/reproduce && mkdir -p output/reproduce
-	printf '%s\n' "$(SHARING)" $(filter-out $(SHARING) $(PARALLEL) $(LONG),$(CLAIMS)) | xargs -P 2 -I NAMES \
+	printf '%s\n' $(FIRST) "$(SHARING)" $(filter-out $(FIRST) $(SHARING) $(PARALLEL) $(LONG),$(CLAIMS)) | xargs -P 2 -I NAMES \
 		bash -ec 'for name in NAMES; do $(BIN)/python experiments/$$name/run.py --force; done'
 	for name in $(PARALLEL) $(if $(ALL),$(LONG)); do $(BIN)/python experiments/$$name/run.py --force; done
 	$(MAKE) paper
