@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import product, zip_longest
+from itertools import product
 
 import numpy as np
 
@@ -36,7 +36,9 @@ def cells_of(config: Mapping) -> list[Cell]:
 
 
 def chunks_of(config: Mapping, cells: Sequence[Cell]) -> list[Chunk]:
-    """Chunks of every cell; sizes take turns, so that workers begin with different programs to compile."""
+    """Chunks of every cell, one number of tables after another: a worker that keeps the programs of several grows by
+    more memory than joblib lets it, is started anew, and compiles them again.
+    """
     sizes = Sizes(config["databases"], config["questions"], config["draws"])
     joint = tuple(Variant(variant) for variant in config["joint"])
     chunks = [
@@ -44,10 +46,7 @@ def chunks_of(config: Mapping, cells: Sequence[Cell]) -> list[Chunk]:
         for cell in cells
         for first in range(0, config["replicates"], config["chunk"])
     ]
-    order: dict[int, list[Chunk]] = {}
-    for chunk in chunks:
-        order.setdefault(chunk.cell.num_tables, []).append(chunk)
-    return [chunk for turn in zip_longest(*order.values()) for chunk in turn if chunk is not None]
+    return sorted(chunks, key=lambda chunk: chunk.cell.num_tables)
 
 
 def scores_by_cell(
