@@ -27,8 +27,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = sorted(path.parent.name for path in ROOT.glob("experiments/*/run.py"))
 FIELDS = {"claim", "figures", "checks", "config", "seed", "versions", "source_hash", "inputs"}
 TIMED = {"exact_cost", "laplace_and_hmc"}
-PENDING: set[str] = set()
-"""Written and tested at [quick] size, but not yet run in full: no result is claimed, and none may be stored."""
 EMPIRICAL = {
     "abstention",
     "baselines",
@@ -193,10 +191,6 @@ def test_folder_is_complete_and_short(name):
 def test_stored_result_is_whole(name):
     """What is committed has the contract's fields, and its table is the one that the sidecar means."""
     folder = ROOT / "experiments" / name
-    if name in PENDING:
-        assert not (folder / "table.json").exists()
-        assert "not yet run in full" in (folder / "README.md").read_text()
-        return
     sidecar = json.loads((folder / "table.json").read_text())
     assert sidecar.keys() >= FIELDS
     assert sha256(folder / "table.csv") == sidecar["table_sha256"]
