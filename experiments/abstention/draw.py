@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     table = pd.read_csv(asked.table, keep_default_na=False, na_values=["", "nan"])
     benchmarks = list(dict.fromkeys(table["data"]))
     names = {bench: BENCHMARKS.get(bench, bench) for bench in benchmarks}
-    figure = new_figure(2.9 * len(benchmarks) + 4.4, 7.2)
+    figure = new_figure(2.5 * len(benchmarks) + 3.8, 7.2)
     for part, (task, wrong) in zip(figure.subfigures(2, 1), TASKS.items(), strict=True):
         panels = part.subplots(1, len(benchmarks) + 1, width_ratios=[1] * len(benchmarks) + [0.8])
         for axes, bench in zip(panels, benchmarks, strict=False):
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
             bench=pd.Categorical(found["data"].map(names), list(names.values())),
             mean=found["value"],
         )
-        draw_forest(panels[-1], found, "probability; below 0 is better", group="bench")
+        draw_forest(panels[-1], found, "probability, < 0 better", group="bench")
         panels[-1].set_title("Area, hierarchical less …", fontsize=9, loc="left")
         panels[-1].set_ylim(-0.6, len(labels) + 0.1)
         panels[-1].legend(loc="upper left", fontsize=8, ncols=2, frameon=False, borderaxespad=0.0)
