@@ -2,13 +2,21 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint quick posteriors evidence clean
+.PHONY: help install embeddings demo test lint quick paper pdf reproduce notebooks posteriors evidence clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 CLAIMS := $(patsubst experiments/%/run.py,%,$(wildcard experiments/*/run.py))
 CORE := $(shell find bayeslink -name '*.py' -not -path '*/plots/*')
 PLOTS := $(wildcard bayeslink/plots/*.py)
+# Two at a time, the longest first, except those that share fits, which follow each other, and those that use both
+# cores themselves.
+FIRST := placebo_graphs
+SHARING := recovery overconfidence abstention joint_distribution baselines
+PARALLEL := simulation
+LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales
+STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
+NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,11 +50,43 @@ test: .venv/.installed ## every test, linters and the import contract included
 lint: .venv/.installed ## linters alone
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/ty check bayeslink && $(BIN)/lint-imports
 
-quick: .venv/.installed ## every experiment at its small size, in output/quick
-	for name in $(CLAIMS); do $(BIN)/python experiments/$$name/run.py --quick; done
+quick: .venv/.installed ## every experiment at its small size, two at a time, in output/quick
+	printf '%s\n' $(CLAIMS) | xargs -P 2 -I NAME $(BIN)/python experiments/NAME/run.py --quick
 
-experiments/%/table.csv experiments/%/table.json &: experiments/%/run.py experiments/%/config.toml $(CORE) | .venv/.installed
-	$(BIN)/python $< --config experiments/$*/config.toml
+paper: paper/main.pdf ## every figure and the PDF; what is stale is rerun first, the long ones apart
+
+pdf: paper/main.pdf ## every figure and the PDF from the stored results as they are
+
+# In a cache of its own: what earlier runs kept of their fits may not stand in for them.
+reproduce: export BAYESLINK_CACHE := $(CURDIR)/output/reproduce
+reproduce: .venv/.installed ## recompute every analysis by force; ALL=1 adds the long ones, which it names
+	@$(if $(ALL),,echo "left out, hours in all; ALL=1 adds them: $(LONG)")
+	rm -rf output/reproduce && mkdir -p output/reproduce
+	printf '%s\n' $(FIRST) "$(SHARING)" $(filter-out $(FIRST) $(SHARING) $(PARALLEL) $(LONG),$(CLAIMS)) | xargs -P 2 -I NAMES \
+		bash -ec 'for name in NAMES; do $(BIN)/python experiments/$$name/run.py --force; done'
+	for name in $(PARALLEL) $(if $(ALL),$(LONG)); do $(BIN)/python experiments/$$name/run.py --force; done
+	$(MAKE) paper
+
+notebooks: $(NOTEBOOKS) ## the notebooks, executed
+
+notebooks/%.ipynb: notebooks/%.py notebooks/build.py $(CORE) $(PLOTS) | .venv/.installed
+	$(BIN)/python notebooks/build.py $<
+
+# The long ones are taken as stored; without this, a change anywhere in the package would rerun them here.
+ifneq ($(filter paper pdf reproduce,$(MAKECMDGOALS)),)
+AS_STORED := $(if $(filter pdf,$(MAKECMDGOALS)),$(STORED),$(LONG))
+$(foreach name,$(AS_STORED),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
+endif
+
+paper/main.pdf: paper/main.typ paper/references.bib paper/claims.toml paper/build.py \
+		$(STORED:%=experiments/%/table.json) $(wildcard experiments/*/timings.json) $(STORED:%=paper/figures/%.pdf) \
+		| .venv/.installed
+	$(BIN)/python paper/build.py --out $@
+
+.SECONDEXPANSION:
+experiments/%/table.csv experiments/%/table.json &: experiments/%/config.toml $(CORE) \
+		$$(filter-out %/draw.py,$$(wildcard experiments/$$*/*.py)) | .venv/.installed
+	$(BIN)/python experiments/$*/run.py --config $<
 
 paper/figures/%.pdf: experiments/%/draw.py experiments/%/table.csv $(PLOTS) | .venv/.installed
 	@mkdir -p $(@D)
@@ -64,4 +104,4 @@ bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/
 		--without-twins-of spider-dev --without-twins-of bird-dev --context recommended --term correlated --no-effects --out $@
 
 clean: ## everything that was built here
-	rm -rf .venv output data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv output paper/main.pdf paper/figures paper/build notebooks/*.ipynb data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,7 +13,7 @@ PLACES = {
     ("lodo", "spider-dev"): "Spider, left out",
     ("transfer", "bird-dev"): "BIRD, transfer",
     ("transfer", "spider-dev"): "Spider, transfer",
-    ("transfer", "bird-dev-evidence"): "BIRD + evidence, transfer",
+    ("transfer", "bird-dev-evidence"): "BIRD + ev., transfer",
 }
 VARIANTS = ("independent", "independent_hierarchical", "fixed", "pooled", "pooled_coupling", "hierarchical")
 STARTS = {"plain": "plain: no covariates", "main": "main: covariates, correlated effects"}
@@ -38,7 +38,7 @@ TITLES = (
     "c  Joint log score of hierarchical over main's",
     "d  Mean shift of hierarchical, further terms",
 )
-SHIFT = "mean of p − y (probability)"
+SHIFT = "mean of p − y"
 
 
 def gains(rows: pd.DataFrame) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
     places = list(dict.fromkeys(zip(table["scheme"], table["data"], strict=True)))
     variants = [NAMES[variant] for variant in VARIANTS if variant in set(table["variant"])]
     terms = [text for setting, text in FURTHER.items() if setting in set(table["setting"])]
-    figure = new_figure(1.8 + 2.1 * len(places), 10.2)
+    figure = new_figure(1.7 + 1.5 * len(places), 10.2)
     panels = figure.subplots(4, len(places), squeeze=False, sharey="row", sharex="row", height_ratios=(3, 4, 5, 5))
     for column, place in zip(panels.T, places, strict=True):
         here = table[(table["scheme"] == place[0]) & (table["data"] == place[1])]
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         draw_forest(column[3], shifts(ours, labels), SHIFT)
         for axes in column:
             axes.set_title(PLACES.get(place, ", ".join(place)), fontsize=9, loc="left")
-            axes.locator_params(axis="x", nbins=5)
+            axes.locator_params(axis="x", nbins=3)
     for axes, title in zip(panels[:, 0], TITLES, strict=True):
         axes.set_title(f"{title}\n{axes.get_title(loc='left')}", fontsize=9, loc="left")
     handles, labels = panels[1, 0].get_legend_handles_labels()

@@ -1,0 +1,1 @@
+"""What the model must beat: calibrators of given scores, cut-offs, and connectors of seeds."""
