@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     shown = table["set"].iloc[-1]
     checked = table[(table["part"] == "ppc") & (table["set"] == shown) & (table["variant"] == "hierarchical")]
     height = max(2.6, 1.0 + 0.16 * checked["database"].nunique())
-    figure = new_figure(9.6, height)
+    figure = new_figure(10.0, height)
     left, middle, right = figure.subplots(1, 3)
     draw_forest(left, lodo.assign(**names), "gain in log score per question (nats)", group="set")
     left.set_title("a  Gain of hierarchical, left out, over …", fontsize=9, loc="left")
