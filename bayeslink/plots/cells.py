@@ -5,6 +5,7 @@ panels show looks the same in all of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -41,17 +42,8 @@ def draw_bands(
     for (value, label), (colour, dashes, marker, filling) in _with_looks(names, looks):
         rows = table[table[group] == value].sort_values(x)
         axes.fill_between(rows[x], rows[f"{y}_lower"], rows[f"{y}_upper"], color=colour, alpha=0.18, linewidth=0)
-        axes.plot(
-            rows[x],
-            rows[y],
-            color=colour,
-            linestyle=dashes,
-            linewidth=1.4,
-            marker=marker,
-            markerfacecolor=filling,
-            markersize=4.0,
-            label=label,
-        )
+        dots = _dots(colour, marker, filling, 4.0)
+        axes.plot(rows[x], rows[y], **dots | {"linestyle": dashes}, linewidth=1.4, label=label)
     return _plain(axes)
 
 
@@ -80,9 +72,7 @@ def draw_cells(axes: Axes, table: pd.DataFrame, x: str, y: str, group: str, labe
         count = max(int(nth.max()) + 1, 1) if len(nth) else 1
         at = rows[x].map(values.index) + width * (place - (len(labels) - 1) / 2 + 0.7 * ((nth + 0.5) / count - 0.5))
         axes.vlines(at, rows[f"{y}_lower"], rows[f"{y}_upper"], color=colour, linewidth=0.9)
-        axes.plot(
-            at, rows[y], color=colour, marker=marker, markerfacecolor=filling, markersize=2.8, linestyle="", label=label
-        )
+        axes.plot(at, rows[y], **_dots(colour, marker, filling, 2.8), label=label)
     axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
     return _plain(axes)
 
@@ -114,16 +104,7 @@ def draw_pairs(
     for (value, label), (colour, _, marker, filling) in _with_looks(names, looks):
         rows = table[table[group] == value]
         axes.vlines(rows[x], rows[f"{y}_lower"], rows[f"{y}_upper"], color=colour, linewidth=0.7, alpha=0.6)
-        axes.plot(
-            rows[x],
-            rows[y],
-            color=colour,
-            marker=marker,
-            markerfacecolor=filling,
-            markersize=2.8,
-            linestyle="",
-            label=label,
-        )
+        axes.plot(rows[x], rows[y], **_dots(colour, marker, filling, 2.8), label=label)
     return _plain(axes)
 
 
@@ -146,17 +127,7 @@ def draw_shares(
     for place, ((column, name), (colour, _, marker, filling)) in enumerate(_with_looks(columns, looks)):
         at = [len(table) - 1 - row + height * ((len(columns) - 1) / 2 - place) for row in range(len(table))]
         axes.hlines(at, 0.0, table[column], color=colour, linewidth=0.9)
-        axes.plot(
-            table[column],
-            at,
-            color=colour,
-            marker=marker,
-            markerfacecolor=filling,
-            markersize=4.0,
-            linestyle="",
-            label=name,
-            clip_on=False,
-        )
+        axes.plot(table[column], at, **_dots(colour, marker, filling, 4.0), label=name, clip_on=False)
     axes.set_xlim(0.0, 1.0)
     axes.set_yticks(range(len(table)), list(table[label])[::-1], fontsize=8)
     axes.set_ylim(-0.6, len(table) - 0.4)
@@ -170,6 +141,11 @@ def _with_looks(names: Mapping, looks: Sequence[int] | None = None) -> Iterator[
         raise ValueError(f"groups={list(names)}: at most {len(LOOKS)} can be told apart; draw two panels")
     chosen = range(len(names)) if looks is None else looks
     return zip(names.items(), (LOOKS[place] for place in chosen), strict=True)
+
+
+def _dots(colour: str, marker: str, filling: str, size: float) -> dict[str, Any]:
+    """How dots of one look are drawn, without a line."""
+    return {"color": colour, "marker": marker, "markerfacecolor": filling, "markersize": size, "linestyle": ""}
 
 
 def _plain(axes: Axes) -> Axes:
