@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     progress.close()
     known = {"rewired_bird": 3, "rewired_spider": 12}
     checks["no_rewiring_in_3_of_11_bird_and_12_of_20_spider_databases"] = all(
-        len(listed["without_placebo"][name]) == number for name, number in known.items()
+        len(listed["without_placebo"].get(name, ())) == number for name, number in known.items()
     )
     run.write(table, CLAIM, figures, checks, inputs, **listed)
 
