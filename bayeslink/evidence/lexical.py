@@ -14,9 +14,10 @@ table that the question names, the second one whose columns it names. A sum
 without terms and a ratio 0/0 are 0, so a question with none of the schema's words scores 0 everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import bm25s
 import numpy as np
@@ -27,7 +28,18 @@ from bayeslink.evidence.cache import GraphMemo
 from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table
 
-__all__ = ["BM25", "TokenOverlap", "inverse_frequency"]
+__all__ = [
+    "BM25",
+    "OverlapIndex",
+    "TokenOverlap",
+    "WordIndex",
+    "bag_of_words",
+    "bm25_index",
+    "incidence",
+    "inverse_frequency",
+    "name_words",
+    "overlap_index",
+]
 
 
 def inverse_frequency(num_with: Int[np.ndarray, " words"], num_tables: int) -> Float[np.ndarray, " words"]:
@@ -40,14 +52,114 @@ def inverse_frequency(num_with: Int[np.ndarray, " words"], num_tables: int) -> F
     return np.log1p((num_tables - num_with + 0.5) / (num_with + 0.5))
 
 
-@dataclass(frozen=True)
-class _Weights:
-    """Weights that a question's words add to each table."""
+class WordIndex(NamedTuple):
+    """What each word of a question adds to the score of each document.
+
+    Attributes:
+        place: Row of each word.
+        weights: The addends.
+    """
 
     place: dict[str, int]
-    name: sp.csr_array
-    all: sp.csr_array
+    weights: sp.csr_array
+
+    def score(self, questions: Sequence[str]) -> Float[np.ndarray, "questions documents"]:
+        """Sum of the addends over the distinct content words of each question."""
+        return (bag_of_words(questions, self.place) @ self.weights).toarray()
+
+
+class OverlapIndex(NamedTuple):
+    """Which documents have a word, weighted by its idf over the documents.
+
+    Attributes:
+        place: Row of each word.
+        weights: idf of a word in the documents that have it.
+        idf: idf of each word.
+    """
+
+    place: dict[str, int]
+    weights: sp.csr_array
     idf: Float[np.ndarray, " words"]
+
+    def share(self, bag: sp.csr_array) -> Float[np.ndarray, "questions documents"]:
+        """The second part of overlap(t) above: the share of the question's known idf that each document has.
+
+        Args:
+            bag: Words of the questions, from `bag_of_words`.
+        """
+        known = bag @ self.idf
+        return (bag @ self.weights).toarray() / np.where(known > 0, known, 1.0)[:, None]
+
+
+def bm25_index(documents: Sequence[Sequence[str]], k1: float = 1.5, b: float = 0.75) -> WordIndex:
+    """The terms of bm25(t) above, from the index of bm25s.
+
+    Args:
+        documents: Words of each document, repeats kept.
+        k1: How soon further occurrences of a word stop counting.
+        b: How much long documents are discounted, in [0, 1].
+    """
+    if not any(documents):
+        return WordIndex({}, sp.csr_array((0, len(documents))))
+    index = bm25s.BM25(method="lucene", k1=k1, b=b, dtype="float64")
+    index.index(documents, create_empty_token=False, show_progress=False)
+    data, indices, indptr = (np.asarray(index.scores[name]) for name in ("data", "indices", "indptr"))
+    weights = sp.csc_array((data, indices, indptr), shape=(len(documents), len(indptr) - 1)).T.tocsr()
+    # bm25s numbers the words in an order that changes from run to run, and with it the last bit of a sum.
+    words = sorted(index.vocab_dict)
+    return WordIndex({word: row for row, word in enumerate(words)}, weights[[index.vocab_dict[word] for word in words]])
+
+
+def overlap_index(documents: Sequence[Collection[str]]) -> OverlapIndex:
+    """The words of the documents with their idf over the documents.
+
+    Args:
+        documents: Words of each document.
+    """
+    words = [set(document) for document in documents]
+    place = {word: index for index, word in enumerate(sorted(set().union(*words)))}
+    found = incidence(words, place)
+    idf = inverse_frequency(np.asarray(found.sum(axis=1)).astype(np.int64), len(words))
+    return OverlapIndex(place, found.multiply(idf[:, None]).tocsr(), idf)
+
+
+def bag_of_words(questions: Sequence[str], place: dict[str, int]) -> sp.csr_array:
+    """One row per question: 1 for each known content word, repeats counted once.
+
+    Args:
+        questions: Texts of the questions.
+        place: Column of each known word.
+    """
+    rows = [sorted({place[word] for word in _asked(question) if word in place}) for question in questions]
+    starts = np.cumsum([0, *map(len, rows)])
+    found = np.array([index for row in rows for index in row], dtype=np.int64)
+    return sp.csr_array((np.ones(len(found)), found, starts), shape=(len(questions), len(place)))
+
+
+def incidence(sets: Sequence[set[str]], place: dict[str, int]) -> sp.csr_array:
+    """One row per known word, one column per set: 1 where the set has the word.
+
+    Args:
+        sets: Sets of known words.
+        place: Row of each word.
+    """
+    pairs = [(place[word], table) for table, words in enumerate(sets) for word in words]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return sp.csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(place), len(sets)))
+
+
+def name_words(thing: Table | Column) -> list[str]:
+    """Content words of a name, then those that only its natural-language form has."""
+    words = content_words(thing.name)
+    return words + [word for word in content_words(thing.natural_name or "") if word not in words]
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Share of a table's name that each word is, and the words' overlap with names and columns."""
+
+    name: sp.csr_array
+    all: OverlapIndex
 
 
 @dataclass(frozen=True)
@@ -78,10 +190,8 @@ class TokenOverlap:
     def score(self, questions: Sequence[str], graph: SchemaGraph) -> Float[np.ndarray, "questions tables"]:
         """overlap(t) of each table for each question."""
         weights = self._weights(graph)
-        bag = _bag(questions, weights.place)
-        known = bag @ weights.idf
-        share = (bag @ weights.all).toarray() / np.where(known > 0, known, 1.0)[:, None]
-        return (bag @ weights.name).toarray() + share
+        bag = bag_of_words(questions, weights.all.place)
+        return (bag @ weights.name).toarray() + weights.all.share(bag)
 
 
 @dataclass(frozen=True)
@@ -97,7 +207,7 @@ class BM25:
     k1: float = 1.5
     b: float = 0.75
     descriptions: bool = False
-    _index: GraphMemo[tuple[dict[str, int], sp.csr_array]] = field(init=False, repr=False, compare=False)
+    _index: GraphMemo[WordIndex] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         build = partial(_bm25_weights, k1=self.k1, b=self.b, descriptions=self.descriptions)
@@ -115,54 +225,28 @@ class BM25:
 
     def score(self, questions: Sequence[str], graph: SchemaGraph) -> Float[np.ndarray, "questions tables"]:
         """bm25(t) of each table for each question."""
-        place, weights = self._index(graph)
-        return (_bag(questions, place) @ weights).toarray()
+        return self._index(graph).score(questions)
 
 
 def _overlap_weights(graph: SchemaGraph, descriptions: bool) -> _Weights:
-    names = [set(_name_words(table)) for table in graph.tables]
-    words = [set(_table_words(table, descriptions)) for table in graph.tables]
-    place = {word: index for index, word in enumerate(sorted(set().union(*words)))}
-    in_name, in_any = _incidence(names, place), _incidence(words, place)
-    idf = inverse_frequency(np.asarray(in_any.sum(axis=1)).astype(np.int64), graph.num_tables)
-    share = in_name.multiply(1 / np.array([[max(len(found), 1) for found in names]]))
-    return _Weights(place, share.tocsr(), in_any.multiply(idf[:, None]).tocsr(), idf)
+    words = overlap_index([_table_words(table, descriptions) for table in graph.tables])
+    names = [set(name_words(table)) for table in graph.tables]
+    share = incidence(names, words.place).multiply(1 / np.array([[max(len(found), 1) for found in names]]))
+    return _Weights(share.tocsr(), words)
 
 
-def _bm25_weights(graph: SchemaGraph, k1: float, b: float, descriptions: bool) -> tuple[dict[str, int], sp.csr_array]:
-    """The words' places and the term of each word in each table's sum, from the index of bm25s."""
-    documents = [_table_words(table, descriptions) for table in graph.tables]
-    if not any(documents):
-        return {}, sp.csr_array((0, graph.num_tables))
-    index = bm25s.BM25(method="lucene", k1=k1, b=b, dtype="float64")
-    index.index(documents, create_empty_token=False, show_progress=False)
-    data, indices, indptr = (np.asarray(index.scores[name]) for name in ("data", "indices", "indptr"))
-    weights = sp.csc_array((data, indices, indptr), shape=(graph.num_tables, len(indptr) - 1))
-    return index.vocab_dict, weights.T.tocsr()
-
-
-def _bag(questions: Sequence[str], place: dict[str, int]) -> sp.csr_array:
-    """One row per question: 1 for each known content word, repeats counted once."""
-    rows = [sorted({place[word] for word in content_words(question) if word in place}) for question in questions]
-    starts = np.cumsum([0, *map(len, rows)])
-    found = np.array([index for row in rows for index in row], dtype=np.int64)
-    return sp.csr_array((np.ones(len(found)), found, starts), shape=(len(questions), len(place)))
-
-
-def _incidence(sets: Sequence[set[str]], place: dict[str, int]) -> sp.csr_array:
-    pairs = [(place[word], table) for table, words in enumerate(sets) for word in words]
-    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return sp.csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(place), len(sets)))
+def _bm25_weights(graph: SchemaGraph, k1: float, b: float, descriptions: bool) -> WordIndex:
+    return bm25_index([_table_words(table, descriptions) for table in graph.tables], k1, b)
 
 
 def _table_words(table: Table, descriptions: bool) -> list[str]:
-    words = _name_words(table) + [word for column in table.columns for word in _name_words(column)]
+    words = name_words(table) + [word for column in table.columns for word in name_words(column)]
     if descriptions:
         words += [w for thing in (table, *table.columns) for w in content_words(thing.description or "")]
     return words
 
 
-def _name_words(thing: Table | Column) -> list[str]:
-    """Content words of a name, then those that only its natural-language form has."""
-    words = content_words(thing.name)
-    return words + [word for word in content_words(thing.natural_name or "") if word not in words]
+@lru_cache(maxsize=4096)
+def _asked(question: str) -> frozenset[str]:
+    """Distinct content words of a question, which many channels ask for."""
+    return frozenset(content_words(question))
