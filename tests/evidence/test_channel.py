@@ -247,6 +247,9 @@ def test_the_digest_sees_all_that_a_channel_can_read():
     texts = [{}, {"table": "u"}, {"natural_name": "x"}, {"description": "x"}]
     assert len({digest(**changes) for changes in texts}) == 4
     assert graph_digest(harbour()) == graph_digest(harbour(name="other"))
+    tables = [Table(name, (Column("x"), Column("y"))) for name in "ab"]
+    keyed = [build_graph("g", tables, [RawKey("a", (column,), "b", ("x",))]) for column in "xy"]
+    assert graph_digest(keyed[0]) != graph_digest(keyed[1])
 
 
 def test_graph_memo_builds_once_per_graph(monkeypatch: pytest.MonkeyPatch):
