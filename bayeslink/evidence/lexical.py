@@ -106,16 +106,12 @@ def bm25_index(documents: Sequence[Sequence[str]], k1: float = 1.5, b: float = 0
     data, indices, indptr = (np.asarray(index.scores[name]) for name in ("data", "indices", "indptr"))
     weights = sp.csc_array((data, indices, indptr), shape=(len(documents), len(indptr) - 1)).T.tocsr()
     # bm25s numbers the words in an order that changes from run to run, and with it the last bit of a sum.
-    words = sorted(index.vocab_dict)
-    return WordIndex({word: row for row, word in enumerate(words)}, weights[[index.vocab_dict[word] for word in words]])
+    place = index.vocab_dict
+    return WordIndex({w: row for row, w in enumerate(sorted(place))}, weights[[place[w] for w in sorted(place)]])
 
 
 def overlap_index(documents: Sequence[Collection[str]]) -> OverlapIndex:
-    """The words of the documents with their idf over the documents.
-
-    Args:
-        documents: Words of each document.
-    """
+    """The words of the documents, each given by its words, with their idf over the documents."""
     words = [set(document) for document in documents]
     place = {word: index for index, word in enumerate(sorted(set().union(*words)))}
     found = incidence(words, place)
