@@ -60,7 +60,7 @@ def summaries(posterior: Posterior) -> Summary:
     """Means and spreads of a posterior's draws."""
     databases = ["/".join(key) for key in posterior.databases]
     labels: Mapping[str, Sequence[str]] = {
-        "gamma": posterior.channels,
+        "gamma": posterior.standardisation.predictors,
         "kappa": posterior.standardisation.context_names,
         "alpha_d": databases,
         "beta_d": databases,

@@ -69,11 +69,12 @@ class FitSettings(NamedTuple):
     seed: int = 0
     context: tuple[str, ...] = ()
     terms: Terms = Terms()
+    forms: tuple[str, ...] = ()
 
 
 def fit_arguments(settings: FitSettings) -> dict:
-    """The settings that `fit_packed` takes; the context belongs to the standardisation."""
-    return {name: value for name, value in settings._asdict().items() if name != "context"}
+    """The settings that `fit_packed` takes; the context and the forms belong to the standardisation."""
+    return {name: value for name, value in settings._asdict().items() if name not in ("context", "forms")}
 
 
 def fresh_draws(posterior: Posterior, evidence: Evidence, seed: int) -> DatabaseDraws:
@@ -208,7 +209,7 @@ def fit_folds(
     for barred, held in folds:
         training = [item.select_questions(~mark) for item, mark in zip(evidences, barred, strict=True)]
         training = [item for item in training if item.num_questions]
-        standardisation = Standardisation.fit(training, settings.context)
+        standardisation = Standardisation.fit(training, settings.context, settings.forms)
         if draws is None:
             posterior, found = fit_packed(
                 pack([standardisation.apply(item) for item in evidences]).without_questions(barred),

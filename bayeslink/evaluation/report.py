@@ -76,8 +76,8 @@ def evaluate(
             the joint log score of each, nats; for paired comparisons between documents.
 
     Raises:
-        ValueError: If the scheme or a variant cannot be had, the posteriors differ in support or channels,
-            or nothing is left to score.
+        ValueError: If the scheme or a variant cannot be had, the posteriors differ in support, channels or
+            their forms, or nothing is left to score.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme!r}: use one of {', '.join(SCHEMES)}")
@@ -119,7 +119,8 @@ def evaluate(
         work = transfer(kept.evidences, {variant: given[variant] for variant in rows_wanted}, settings.seed)
         for variant, items in tqdm(work, total=len(rows_wanted), unit="variant", disable=not progress):
             rows[variant] = items
-    support = given[rows_wanted[0]].support if scheme == "transfer" else settings.support
+    first = given[rows_wanted[0]] if scheme == "transfer" else None
+    support, forms = (settings.support, settings.forms) if first is None else (first.support, first.forms)
     document = {
         "data": questions.name,
         "scheme": scheme,
@@ -130,6 +131,7 @@ def evaluate(
         "n_twins_left_out": left_out,
         "n_twins_left_out_of_fit": left_out_of_fit,
         "channels": list(kept.evidences[0].channels),
+        "forms": list(forms),
         "support": support.value,
         "variants": {variant.value: _row(variant, rows, settings.seed) for variant in rows},
     }
@@ -180,7 +182,7 @@ def fit_posteriors(
     training = training.without(too_large)
     if not training.evidences:
         raise ValueError(f"{questions.name}: no database is left to fit on; give other data")
-    standardisation = Standardisation.fit(training.evidences, settings.context)
+    standardisation = Standardisation.fit(training.evidences, settings.context, settings.forms)
     ready = [standardisation.apply(item) for item in training.evidences]
     batch = pack(ready)
     value_batch = pack_for(method, ready)
@@ -220,10 +222,11 @@ def fit_posteriors(
 
 
 def _check_alike(posteriors: Mapping[Variant, Posterior]) -> None:
-    """One document states one support and one list of channels, so the posteriors must share them."""
+    """One document states one support, one list of channels and their forms, so the posteriors must share them."""
     for name, found in (
         ("support", {variant: item.support.value for variant, item in posteriors.items()}),
         ("channels", {variant: "+".join(item.channels) for variant, item in posteriors.items()}),
+        ("forms", {variant: "+".join(item.forms) or "value" for variant, item in posteriors.items()}),
     ):
         if len(set(found.values())) > 1:
             stated = ", ".join(f"{variant.value} {value}" for variant, value in found.items())

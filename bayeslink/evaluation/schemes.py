@@ -41,7 +41,7 @@ def in_sample(
     Yields:
         A variant and its predictions, one item per database.
     """
-    standardisation = Standardisation.fit(evidences, settings.context)
+    standardisation = Standardisation.fit(evidences, settings.context, settings.forms)
     ready = [standardisation.apply(item) for item in evidences]
     batch = pack(ready)
     keys = tuple(item.key for item in evidences)

@@ -7,7 +7,7 @@ Standardised evidence is
     z = (value - mean) / scale,
 
 with the mean and the standard deviation of each channel over all (question, table) pairs of the
-training databases.
+training databases. Where forms are asked for (`forms`), they are computed from z and standardised in the same way.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from bayeslink.evidence.cache import cache_home, cached_scores
 from bayeslink.evidence.context import context_names, context_values, moments
+from bayeslink.evidence.forms import form_names, form_values
 from bayeslink.evidence.structure import COVARIATES, covariates, edge_types
 from bayeslink.schema.graph import SchemaGraph
 
@@ -171,6 +172,9 @@ class Standardisation:
         context_scale: Its standard deviation.
         covariate_mean: Mean of each of the databases' `COVARIATES` over databases.
         covariate_scale: Its standard deviation.
+        forms: Forms of each channel that are asked for, some of `forms.FORMS`; the values alone where there is none.
+        form_mean: Mean of each predictor over (question, table) pairs, 0 for a value; empty without forms.
+        form_scale: Its standard deviation, 1 for a value; empty without forms.
     """
 
     channels: tuple[str, ...]
@@ -181,6 +185,14 @@ class Standardisation:
     context_scale: Float[np.ndarray, " contexts"] = field(default_factory=lambda: np.ones(0))
     covariate_mean: Float[np.ndarray, " covariates"] = field(default_factory=lambda: np.zeros(len(COVARIATES)))
     covariate_scale: Float[np.ndarray, " covariates"] = field(default_factory=lambda: np.ones(len(COVARIATES)))
+    forms: tuple[str, ...] = ()
+    form_mean: Float[np.ndarray, " predictors"] = field(default_factory=lambda: np.zeros(0))
+    form_scale: Float[np.ndarray, " predictors"] = field(default_factory=lambda: np.ones(0))
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Name of each predictor that varies over tables, in the order of gamma: see `forms.form_names`."""
+        return form_names(self.forms, self.channels)
 
     @property
     def context_names(self) -> tuple[str, ...]:
@@ -188,8 +200,10 @@ class Standardisation:
         return context_names(self.context, self.channels)
 
     @classmethod
-    def fit(cls, evidences: Sequence[Evidence], context: Sequence[str] = ()) -> "Standardisation":
-        """Mean and standard deviation of each channel over all (question, table) pairs.
+    def fit(
+        cls, evidences: Sequence[Evidence], context: Sequence[str] = (), forms: Sequence[str] = ()
+    ) -> "Standardisation":
+        """Mean and standard deviation of each channel, and of each of its forms, over all (question, table) pairs.
 
         A constant channel gets scale 1: its centred value is 0 on the training data under any
         scale, and 1 keeps it finite elsewhere.
@@ -197,21 +211,24 @@ class Standardisation:
         Args:
             evidences: Evidence of the training databases.
             context: Covariates of the intercept, some of `context.CONTEXTS`.
+            forms: Forms of each channel, some of `forms.FORMS`; the values alone by default.
 
         Raises:
-            ValueError: If there is no pair, two databases have different channels, or a covariate is unknown.
+            ValueError: If there is no pair, two databases have different channels, or a covariate or form is unknown.
         """
         if not evidences or not sum(evidence.values[..., 0].size for evidence in evidences):
             raise ValueError("evidences hold no question; a standardisation needs training evidence")
         channels = evidences[0].channels
         context_names(context, channels)
+        form_names(forms, channels)
         for evidence in evidences:
             _check_channels(evidence, channels)
         mean, scale = moments([evidence.values.reshape(-1, len(channels)) for evidence in evidences])
-        found = cls(channels, mean, scale, tuple(context))
+        found = cls(channels, mean, scale, tuple(context), forms=tuple(forms))
         asked = [context_values((item.values - mean) / scale, item.covariates, context) for item in evidences]
         return replace(
             found,
+            **dict(zip(("form_mean", "form_scale"), found._form_moments(evidences), strict=True)),
             **dict(zip(("context_mean", "context_scale"), moments(asked), strict=True)),
             **dict(
                 zip(
@@ -231,15 +248,33 @@ class Standardisation:
         _check_channels(evidence, self.channels)
         values = (evidence.values - self.mean) / self.scale
         context = context_values(values, evidence.covariates, self.context)
+        if self.forms:
+            values = (form_values(values, self.forms) - self.form_mean) / self.form_scale
         context = (context - self.context_mean) / self.context_scale
         wide = np.broadcast_to(context[:, None, :], (*values.shape[:2], context.shape[1]))
         return replace(
             evidence,
-            channels=(*self.channels, *self.context_names),
+            channels=(*self.predictors, *self.context_names),
             values=np.concatenate([values, wide], axis=2),
             covariates=(evidence.covariates - self.covariate_mean) / self.covariate_scale,
             num_contexts=context.shape[1],
         )
+
+    def by_channel(self, parts: Float[np.ndarray, "tables predictors"]) -> Float[np.ndarray, "tables channels"]:
+        """What each channel adds, over all its forms, of what each predictor adds."""
+        return parts.reshape(len(parts), -1, len(self.channels)).sum(axis=1)
+
+    def _form_moments(
+        self, evidences: Sequence[Evidence]
+    ) -> tuple[Float[np.ndarray, " predictors"], Float[np.ndarray, " predictors"]]:
+        if not self.forms:
+            return np.zeros(0), np.ones(0)
+        num_predictors = len(self.predictors)
+        formed = [form_values((item.values - self.mean) / self.scale, self.forms) for item in evidences]
+        mean, scale = moments([values.reshape(-1, num_predictors) for values in formed])
+        # A value is standardised already; doing it again would change its last digits.
+        is_value = np.repeat([form == "value" for form in self.forms], len(self.channels))
+        return np.where(is_value, 0.0, mean), np.where(is_value, 1.0, scale)
 
 
 def compute_evidence(

@@ -58,6 +58,7 @@ def fit(
     method: str = "laplace",
     context: Sequence[str] = (),
     terms: Terms = Terms(),
+    forms: Sequence[str] = (),
 ) -> Posterior:
     """Posterior of a variant on raw evidence, by marginal Laplace unless told otherwise.
 
@@ -74,6 +75,7 @@ def fit(
         method: One of `METHODS`; "laplace_joint" is biased and for comparison only.
         context: Covariates of the intercept, some of `evidence.context.CONTEXTS`.
         terms: Terms of the hierarchy beyond the paper's.
+        forms: Forms of each channel, some of `evidence.forms.FORMS`; the values alone by default.
 
     Raises:
         ValueError: If the evidence cannot be packed or an argument is out of range.
@@ -81,7 +83,7 @@ def fit(
     """
     if method == "laplace_joint" and start is not None:
         raise ValueError("start is for method='laplace'; leave it out with method='laplace_joint'")
-    standardisation = Standardisation.fit(evidences, context)
+    standardisation = Standardisation.fit(evidences, context, forms)
     ready = [standardisation.apply(item) for item in evidences]
     batch = pack(ready)
     keys = tuple(item.key for item in evidences)

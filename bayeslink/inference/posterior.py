@@ -23,8 +23,9 @@ from bayeslink.model.hierarchy import Variant
 
 __all__ = ["DatabaseDraws", "Posterior", "load_posteriors", "save_posteriors", "shipped_path"]
 
-FORMAT = 2
-"""Version of the file layout; a file of another version is refused."""
+FORMATS = (2, 3)
+"""Versions of the file layout; a file of another version is refused. The third differs in having forms of channels,
+and is written only with them, so that a reader of the second refuses what it would misread."""
 _AXES = {
     "gamma": ("draws", "channels"),
     "kappa": ("draws", "contexts"),
@@ -60,7 +61,7 @@ class Posterior:
         method: How the draws were made, "laplace" for instance.
         support: All subsets, or the non-empty ones; prediction uses the same.
         standardisation: Mean and scale of each channel on the training databases.
-        draws: Population parameters by site, axes draws (and channels for gamma); alpha_d and beta_d
+        draws: Population parameters by site, axes draws (and predictors for gamma); alpha_d and beta_d
             with axes draws, databases, where the database effects were drawn.
         databases: Keys (dataset, db_id) of the training databases.
         coupling: The given coupling of `fixed`, else None.
@@ -96,8 +97,13 @@ class Posterior:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Names of the channels, in the order of gamma."""
+        """Names of the channels; gamma has one slope for each of `standardisation.predictors`."""
         return self.standardisation.channels
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Forms of each channel that have a slope; the values alone where there is none."""
+        return self.standardisation.forms
 
     @property
     def num_draws(self) -> int:
@@ -242,8 +248,7 @@ class Posterior:
     def to_dataset(self) -> xr.Dataset:
         """The draws as an xarray Dataset with named coordinates and every other field as attributes."""
         variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-            site: (_AXES.get(site, ("draws",)), np.asarray(value, dtype=np.float64))
-            for site, value in self.draws.items()
+            site: (self._axes(site), np.asarray(value, dtype=np.float64)) for site, value in self.draws.items()
         }
         given = self.standardisation
         variables["standardisation_mean"] = (("channels",), given.mean)
@@ -252,6 +257,9 @@ class Posterior:
         variables["context_scale"] = (("contexts",), given.context_scale)
         variables["covariate_mean"] = (("covariates",), given.covariate_mean)
         variables["covariate_scale"] = (("covariates",), given.covariate_scale)
+        if given.forms:
+            variables["form_mean"] = (("predictors",), given.form_mean)
+            variables["form_scale"] = (("predictors",), given.form_scale)
         if self.fingerprints:
             variables["fingerprint"] = (("hashes",), np.concatenate(self.fingerprints).astype(np.uint64))
             sizes = np.array([len(item) for item in self.fingerprints], dtype=np.int64)
@@ -263,10 +271,12 @@ class Posterior:
                 "contexts": np.array(given.context_names, dtype=str),
                 "covariates": list(COVARIATES),
                 "databases": ["/".join(key) for key in self.databases],
+                **self._predictors(),
             },
             attrs={
                 "context": json.dumps(given.context),
-                "format": FORMAT,
+                **({"forms": json.dumps(given.forms)} if given.forms else {}),
+                "format": FORMATS[bool(given.forms)],
                 "variant": self.variant.value,
                 "method": self.method,
                 "support": self.support.value,
@@ -286,9 +296,10 @@ class Posterior:
         Raises:
             ValueError: If the layout is another version's or a field is missing.
         """
-        if data.attrs.get("format") != FORMAT:
+        if data.attrs.get("format") not in FORMATS:
             raise ValueError(
-                f"posterior {source}: layout version {data.attrs.get('format')}, this package reads {FORMAT}; refit it"
+                f"posterior {source}: layout version {data.attrs.get('format')}, this package reads "
+                f"{' and '.join(map(str, FORMATS))}; refit it"
             )
         try:
             channels = tuple(str(name) for name in data["channels"].values)
@@ -299,6 +310,8 @@ class Posterior:
                 cuts = np.cumsum(data["fingerprint_size"].values)[:-1]
                 prints = tuple(np.split(data["fingerprint"].values.astype(np.uint64), cuts))
             coupling = float(data.attrs["coupling"])
+            forms = tuple(json.loads(data.attrs.get("forms", "[]")))
+            formed = (forms, data["form_mean"].values, data["form_scale"].values) if forms else ()
             return cls(
                 Variant(data.attrs["variant"]),
                 str(data.attrs["method"]),
@@ -312,6 +325,7 @@ class Posterior:
                     data["context_scale"].values,
                     data["covariate_mean"].values,
                     data["covariate_scale"].values,
+                    *formed,
                 ),
                 {str(name): data[name].values for name in sites},
                 keys,
@@ -327,18 +341,26 @@ class Posterior:
             raise ValueError(f"posterior {source}: {error} is missing; refit it") from error
 
     def to_arviz(self):
-        """The draws as ArviZ InferenceData with one chain and coordinates channels and databases."""
+        """The draws as ArviZ InferenceData with one chain and coordinates channels (or predictors) and databases."""
         import arviz as az
 
         posterior = {site: np.asarray(value)[None] for site, value in self.draws.items()}
-        dims = {site: list(axes[1:]) for site, axes in _AXES.items() if site in posterior}
+        dims = {site: list(self._axes(site)[1:]) for site in _AXES if site in posterior}
         coords = {
             "channels": list(self.channels),
             "contexts": list(self.standardisation.context_names),
             "covariates": list(COVARIATES),
             "databases": ["/".join(key) for key in self.databases],
+            **self._predictors(),
         }
         return az.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+    def _axes(self, site: str) -> tuple[str, ...]:
+        """Axes of a site's draws: without forms, gamma's second is that of the channels."""
+        return ("draws", "predictors") if site == "gamma" and self.forms else _AXES.get(site, ("draws",))
+
+    def _predictors(self) -> dict[str, list[str]]:
+        return {"predictors": list(self.standardisation.predictors)} if self.forms else {}
 
 
 def _key(name: str) -> tuple[str, str]:
@@ -350,14 +372,19 @@ def shipped_path(kind: str) -> Path:
     """File of the population posteriors that the package carries.
 
     Args:
-        kind: "lexical" (needs nothing but the package) or "embedding" (the extra `embeddings`).
+        kind: One of `evidence.kinds.KINDS`, such as "lexical" (needs nothing but the package) or "embedding" (the
+            extra `embeddings`).
 
     Raises:
         ValueError: If the package carries none of that kind.
     """
-    path = Path(str(resources.files("bayeslink") / "posteriors" / f"{kind}.nc"))
+    folder = Path(str(resources.files("bayeslink") / "posteriors"))
+    path = folder / f"{kind}.nc"
     if not path.is_file():
-        raise ValueError(f"kind={kind!r}: the package carries no such posterior; use lexical or embedding")
+        carried = " or ".join(sorted((file.stem for file in folder.glob("*.nc")), reverse=True))
+        raise ValueError(
+            f"kind={kind!r}: the package carries no such posterior; use {carried}, or give one made by `bayeslink fit`"
+        )
     return path
 
 

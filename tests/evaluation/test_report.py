@@ -42,6 +42,21 @@ def test_document_of_a_transfer(four, table):
     assert (found["n_twins_left_out"], found["n_twins_left_out_of_fit"]) == (0, 0)
     assert (found["channels"], found["support"], found["data"]) == (["one", "two"], "all", "toy")
     assert list(found["variants"]) == [variant.value for variant in TABLE_VARIANTS]
+    assert found["forms"] == []
+
+
+def test_forms_are_stated_and_shared(four):
+    asked = SETTINGS._replace(forms=("value", "below_best"))
+    (posterior,) = fit_posteriors(four, [Variant.INDEPENDENT], settings=asked)
+    assert posterior.forms == ("value", "below_best")
+    given = {Variant.INDEPENDENT: posterior}
+    found = evaluate(four, "transfer", given, keep_twins=True)
+    assert found["forms"] == ["value", "below_best"]
+    (plain,) = fit_posteriors(four, [Variant.POOLED], settings=SETTINGS)
+    with pytest.raises(ValueError, match=r"variants differ in forms \(independent value\+below_best, pooled value\)"):
+        evaluate(four, "transfer", {**given, Variant.POOLED: plain}, keep_twins=True)
+    found = evaluate(four, "in-sample", variants=[Variant.INDEPENDENT], settings=asked)
+    assert found["forms"] == ["value", "below_best"]
 
 
 def test_shift_interval_resamples_the_ratio_over_pairs(evidence, questions_of, posterior):

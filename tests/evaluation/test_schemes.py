@@ -53,6 +53,17 @@ def test_the_held_database_and_its_twins_are_left_out_of_the_fit(four, spy):
         np.testing.assert_array_equal(standardisation.scale, clean.scale)
 
 
+def test_forms_are_those_of_the_training_databases(four, spy):
+    asked = SETTINGS._replace(forms=("value", "rank"))
+    for _, key, _ in leave_one_database_out(four, [Variant.INDEPENDENT], {}, asked):
+        clean = Standardisation.fit([item for item in four if item.key != key], forms=("value", "rank"))
+        np.testing.assert_array_equal(spy[-1][1].form_mean, clean.form_mean)
+        np.testing.assert_array_equal(spy[-1][1].form_scale, clean.form_scale)
+    list(in_sample(four, [Variant.INDEPENDENT], asked))
+    assert [call[1].forms for call in spy] == [("value", "rank")] * 5
+    np.testing.assert_array_equal(spy[-1][1].form_mean, Standardisation.fit(four, forms=("value", "rank")).form_mean)
+
+
 def test_twins_outside_the_set_are_no_matter(four):
     twins = {("toy", "a"): [("elsewhere", "z")]}
     assert len(list(leave_one_database_out(four, [Variant.INDEPENDENT], twins, SETTINGS))) == 4

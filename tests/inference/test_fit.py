@@ -7,7 +7,9 @@ import oracles
 import pytest
 from worlds import PATH, STAR, simulate
 
+from bayeslink.evaluation.agreement import summaries
 from bayeslink.evidence.channel import Standardisation
+from bayeslink.evidence.forms import FORMS
 from bayeslink.inference.fit import FIXED_COUPLING, fit, fit_packed, named_draws
 from bayeslink.inference.packing import pack
 from bayeslink.inference.predictive import predict
@@ -87,6 +89,20 @@ def test_fit_standardises_the_training_evidence(world):
     keys = tuple(item.key for item in world)
     same, _ = fit_packed(batch, keys, expected, Variant.INDEPENDENT, Priors(), num_draws=40, seed=1)
     np.testing.assert_array_equal(posterior.draws["alpha"], same.draws["alpha"])
+
+
+def test_a_fit_with_forms_has_a_slope_for_each(world):
+    posterior = fit(world, Variant.POOLED, num_draws=5, forms=FORMS)
+    assert posterior.draws["gamma"].shape == (5, 4 * len(world[0].channels))
+    expected = Standardisation.fit(world, forms=FORMS)
+    np.testing.assert_array_equal(posterior.standardisation.form_scale, expected.form_scale)
+    for item in world:
+        ready = posterior.standardisation.apply(item)
+        assert np.isfinite(predict(ready, posterior.seen(item.key, ready))[1]).all()
+    updated = posterior.update(world[0])
+    assert updated.forms == FORMS
+    assert summaries(updated).names[1:3] == ("gamma[c0]", "gamma[c1]")
+    assert "gamma[rank_c1]" in summaries(updated).names
 
 
 def test_support_is_kept(packed):

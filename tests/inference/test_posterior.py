@@ -330,7 +330,7 @@ def test_another_version_and_missing_fields_are_refused(tmp_path: Path):
     path = tmp_path / "a.nc"
     data = posterior().to_dataset()
     data.assign_attrs(format=99).to_netcdf(path, engine="h5netcdf", group="hierarchical")
-    with pytest.raises(ValueError, match=r"layout version 99, this package reads 2; refit it"):
+    with pytest.raises(ValueError, match=r"layout version 99, this package reads 2 and 3; refit it"):
         load_posteriors(path)
     for lacking in (
         data.drop_vars("standardisation_mean"),
@@ -350,7 +350,7 @@ def test_files_of_the_first_version_are_refused(tmp_path: Path):
     names = ("context_mean", "context_scale", "covariate_mean", "covariate_scale")
     old = posterior().to_dataset().drop_vars([*names, "contexts", "covariates"])
     old.assign_attrs(format=1).to_netcdf(path, engine="h5netcdf", group="hierarchical")
-    with pytest.raises(ValueError, match=r"a.nc: layout version 1, this package reads 2; refit it"):
+    with pytest.raises(ValueError, match=r"a.nc: layout version 1, this package reads 2 and 3; refit it"):
         load_posteriors(path)
 
 
@@ -381,6 +381,65 @@ def test_one_file_holds_different_variants(tmp_path: Path):
     with pytest.raises(ValueError, match=r"one file holds one or more different variants"):
         save_posteriors(tmp_path / "a.nc", [posterior(), posterior()])
     assert not list(tmp_path.iterdir())
+
+
+FORMED = Standardisation(
+    ("tokens", "bm25"),
+    np.array([0.1, -2.0]),
+    np.array([1.5, 1.0]),
+    forms=("value", "rank"),
+    form_mean=np.array([0.0, 0.0, 0.3, -0.2]),
+    form_scale=np.array([1.0, 1.0, 0.7, 0.9]),
+)
+
+
+def formed_posterior() -> Posterior:
+    """A posterior with a slope for each of two forms of two channels."""
+    item = posterior(Variant.POOLED)
+    draws = {**item.draws, "gamma": np.random.default_rng(4).normal(size=(6, 4))}
+    return replace(item, standardisation=FORMED, draws=draws)
+
+
+def test_forms_survive_a_file(tmp_path: Path):
+    path = tmp_path / "a.nc"
+    save_posteriors(path, [formed_posterior(), posterior(Variant.INDEPENDENT)])
+    found = load_posteriors(path)
+    assert_same(found[Variant.POOLED], formed_posterior())
+    assert found[Variant.POOLED].forms == ("value", "rank")
+    assert found[Variant.POOLED].standardisation.predictors == ("tokens", "bm25", "rank_tokens", "rank_bm25")
+    assert_same(found[Variant.INDEPENDENT], posterior(Variant.INDEPENDENT))
+    assert found[Variant.INDEPENDENT].forms == ()
+    data = formed_posterior().to_dataset()
+    assert data["gamma"].dims == ("draws", "predictors")
+    assert data.attrs["format"] == 3
+    data.drop_vars("form_scale").to_netcdf(path, engine="h5netcdf", group="pooled")
+    with pytest.raises(ValueError, match=r"form_scale.* is missing; refit it"):
+        load_posteriors(path)
+
+
+def test_a_file_without_forms_is_what_it_was_before_there_were_any():
+    """Neither a variable nor an attribute is new, so that files of either age read alike."""
+    data = posterior().to_dataset()
+    assert data.attrs["format"] == 2
+    assert data["gamma"].dims == ("draws", "channels")
+    assert not [name for name in (*data.variables, *data.attrs) if "form_" in str(name) or name == "forms"]
+    assert "predictors" not in data.coords
+
+
+@pytest.mark.parametrize("kind", ["lexical", "embedding"])
+def test_shipped_files_are_of_before_there_were_forms(kind: str):
+    for item in load_posteriors(shipped_path(kind)).values():
+        assert item.forms == ()
+        assert item.standardisation.predictors == item.channels
+        assert item.to_dataset().attrs["format"] == 2
+
+
+def test_arviz_coordinates_with_forms():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r"\s*ArviZ is undergoing")
+        data = formed_posterior().to_arviz().posterior
+    assert data["gamma"].dims == ("chain", "draw", "predictors")
+    assert data["predictors"].values.tolist() == ["tokens", "bm25", "rank_tokens", "rank_bm25"]
 
 
 def test_arviz_coordinates():
