@@ -43,6 +43,14 @@ Context = Annotated[
     typer.Option(help="Covariate of the intercept, or `recommended`; may be repeated; none is the paper's model."),
 ]
 
+Forms = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Form of each channel among the question's tables: value, below_best, above_mean, rank, or `all`; "
+        "may be repeated; the value alone by default."
+    ),
+]
+
 Term = Annotated[
     list[str] | None,
     typer.Option(help="correlated, slope_scale, edge_types or coupling_covariates; may be repeated."),
@@ -106,7 +114,10 @@ def link(
     question: Annotated[str, typer.Argument(help="The question, in natural language.")],
     evidence: Annotated[str | None, typer.Option(help="A hint read together with the question.")] = None,
     posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
-    channels: Annotated[str | None, typer.Option(help="lexical or embedding; by default what is installed.")] = None,
+    channels: Annotated[
+        str | None,
+        typer.Option(help="lexical, embedding, rich or rich_embedding; by default what is installed."),
+    ] = None,
     variant: Annotated[str | None, typer.Option(help="Variant of the posterior; hierarchical by default.")] = None,
     cover: Annotated[float, typer.Option(help="Level of the smallest cover.")] = 0.95,
     max_risk: Annotated[
@@ -208,7 +219,9 @@ def fit(
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of spider: train or dev.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
-    channels: Annotated[str, typer.Option(help="lexical, embedding, or channel names by comma.")] = "embedding",
+    channels: Annotated[
+        str, typer.Option(help="lexical, embedding, rich, rich_embedding, or channel names by comma.")
+    ] = "embedding",
     variant: Annotated[
         list[str] | None, typer.Option(help="Variant to fit; may be repeated; all of the table by default.")
     ] = None,
@@ -227,6 +240,7 @@ def fit(
     method: Annotated[str, typer.Option(help="laplace, nested, nuts or laplace_joint.")] = "laplace",
     context: Context = None,
     term: Term = None,
+    forms: Forms = None,
 ) -> None:
     """Fit the posterior on stored benchmark evidence or on a corpus folder."""
     from bayeslink.evaluation.report import fit_posteriors
@@ -246,7 +260,7 @@ def fit(
         questions,
         _variants(variant) or TABLE_VARIANTS,
         without_twins_of or (),
-        settings=_settings(support, coupling, draws, seed, context, term),
+        settings=_settings(support, coupling, draws, seed, context, term, forms),
         effects=effects,
         max_tables=max_tables,
         progress=_at_terminal(),
@@ -267,7 +281,8 @@ def fit(
         f"left out   {first.info['num_twins_left_out']} twins of held-out databases, {large}"
         f"{questions.num_unresolved} unresolved questions, {questions.num_without_query} questions without gold SQL"
     )
-    print(f"channels   {', '.join(first.channels)}; support {first.support.value}")
+    shown = f"; forms {', '.join(first.forms)}" if first.forms else ""
+    print(f"channels   {', '.join(first.channels)}{shown}; support {first.support.value}")
     for item in posteriors:
         means = {
             site: item.draws[site] for site in ("alpha", "beta", "sigma_alpha", "sigma_beta") if site in item.draws
@@ -294,7 +309,8 @@ def evaluate(
         Path | None, typer.Option(help="For transfer: posterior file; the shipped one by default.")
     ] = None,
     channels: Annotated[
-        str | None, typer.Option(help="lexical, embedding, or channel names by comma; embedding by default.")
+        str | None,
+        typer.Option(help="lexical, embedding, rich, rich_embedding, or channel names by comma; embedding by default."),
     ] = None,
     variant: Annotated[list[str] | None, typer.Option(help="Row of the table; may be repeated.")] = None,
     with_evidence: WithEvidence = False,
@@ -307,6 +323,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     context: Context = None,
     term: Term = None,
+    forms: Forms = None,
     as_json: Json = False,
 ) -> None:
     """Score every variant on benchmark questions or on a corpus folder."""
@@ -323,7 +340,7 @@ def evaluate(
         raise ValueError(f"posterior={str(posterior)!r}: it goes with --scheme transfer; {scheme} fits its own")
     if posterior is not None and channels is not None:
         raise ValueError(f"channels={channels!r}: the posterior {posterior} has its own; leave --channels out")
-    settings = _settings(support, coupling, draws, seed, context, term)
+    settings = _settings(support, coupling, draws, seed, context, term, forms)
     if scheme == "transfer":
         for option, value in (
             ("support", support),
@@ -331,6 +348,7 @@ def evaluate(
             ("draws", draws),
             ("context", context),
             ("term", term),
+            ("forms", forms),
         ):
             if value is not None:
                 raise ValueError(f"{option}={value}: under transfer the posterior has its own; leave --{option} out")
@@ -455,18 +473,22 @@ def _settings(
     seed: int,
     context: list[str] | None,
     term: list[str] | None,
+    forms: list[str] | None,
 ) -> "FitSettings":
     """The settings of a fit; what is None keeps its default."""
     from bayeslink.evaluation.schemes import FitSettings
     from bayeslink.evidence.context import RECOMMENDED_CONTEXT, context_names
+    from bayeslink.evidence.forms import FORMS, form_names
     from bayeslink.model.autologistic import Support
     from bayeslink.model.hierarchy import Terms
 
     asked = tuple(RECOMMENDED_CONTEXT if context == ["recommended"] else context or ())
     context_names(asked, ())
+    wanted = FORMS if forms == ["all"] else tuple(forms or ())
+    form_names(wanted, ())
     if unknown := [name for name in term or () if name not in Terms._fields]:
         raise ValueError(f"term={unknown}: use some of {', '.join(Terms._fields)}")
-    settings = FitSettings(seed=seed, context=asked, terms=Terms(**dict.fromkeys(term or (), True)))
+    settings = FitSettings(seed=seed, context=asked, terms=Terms(**dict.fromkeys(term or (), True)), forms=wanted)
     if support is not None:
         settings = settings._replace(support=_member(Support, "support", support))
     if coupling is not None:

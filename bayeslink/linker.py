@@ -19,7 +19,8 @@ from jaxtyping import Float
 from bayeslink.decision.selection import Selection
 from bayeslink.decision.sets import Abstention, abstention, smallest_cover
 from bayeslink.evidence.channel import Channel, compute_evidence
-from bayeslink.evidence.embedding import default_channels
+from bayeslink.evidence.hints import TableShape
+from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
 from bayeslink.evidence.words import content_words
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
@@ -30,8 +31,8 @@ from bayeslink.schema.graph import SchemaGraph
 
 __all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
 
-KINDS = ("lexical", "embedding")
-"""Kinds of evidence for which the package carries population posteriors."""
+MOST_NAMED = 5
+"""Channels that `Link.why` names, those that add most; a count."""
 
 
 def available_kind() -> str:
@@ -54,8 +55,8 @@ class Link:
         cover: The smallest cover, a `Selection` of one question.
         cover_level: Its level 1 - eps.
         abstention: Whether to ask rather than answer, and why.
-        contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t. Covariates of the
-            intercept add the same to every table and are left out.
+        contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t, over all its forms.
+            Covariates of the intercept add the same to every table and are left out.
         from_neighbours: Posterior mean of beta_d times the expected number of selected neighbours, log-odds.
     """
 
@@ -134,8 +135,12 @@ class Link:
         return np.argsort(-self.probabilities, kind="stable").tolist()
 
     def why(self, table: int) -> str:
-        """One phrase: what each channel adds in log-odds, and the neighbours that lend support."""
-        parts = [f"{name} {value:+.1f}" for name, value in zip(self.channels, self.contributions[table], strict=True)]
+        """One phrase: what the channels that matter most add in log-odds, and the neighbours that lend support."""
+        added = self.contributions[table]
+        named = sorted(np.argsort(-np.abs(added), kind="stable")[:MOST_NAMED])
+        parts = [f"{self.channels[k]} {added[k]:+.1f}" for k in named]
+        if len(named) < len(added):
+            parts.append(f"{len(added) - len(named)} others {added.sum() - added[named].sum():+.1f}")
         neighbours = [
             f"{self.graph.table_names[other]} ({self.probabilities[other]:.2f})"
             for edge in self.graph.edges
@@ -289,7 +294,7 @@ class SchemaLinker:
         Args:
             url: SQLAlchemy URL, or the path of an SQLite file.
             posterior: File made by `bayeslink fit`; the population posterior in the package by default.
-            channels: "lexical" or "embedding"; by default the posterior's, or what is installed.
+            channels: One of `KINDS`; by default the posterior's, or what is installed.
             variant: Variant whose posterior is used; `hierarchical` where the file holds it.
             schemas: Database schemas to read; the default one where None.
 
@@ -362,7 +367,8 @@ class SchemaLinker:
             independent_probability = independent.marginals[0]
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)
-        no_evidence = (np.ptp(raw.values, axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
+        asked = [not isinstance(channel, TableShape) for channel in self.channels]
+        no_evidence = (np.ptp(raw.values[:, :, asked], axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
         neighbours = np.zeros(self.graph.num_tables)
         gains = np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges))
         for edge, gain in zip(self.graph.edges, gains, strict=True):
@@ -378,27 +384,17 @@ class SchemaLinker:
             smallest_cover(distribution, cover),
             cover,
             abstention(distribution, max_risk, no_evidence),
-            (ready.values[0] * draws.slopes.mean(axis=0))[:, : len(posterior.channels)],
+            posterior.standardisation.by_channel(
+                (ready.values[0] * draws.slopes.mean(axis=0))[:, : ready.values.shape[2] - ready.num_contexts]
+            ),
             neighbours,
         )
 
 
 def kind_channels(kind: str) -> tuple[str, ...]:
-    """Names of the channels of a kind, "lexical" or "embedding".
+    """Names of the channels of a kind, one of `KINDS`.
 
     Raises:
         ValueError: If the kind is another.
     """
     return tuple(channel.name for channel in default_channels(kind))
-
-
-def channels_named(names: Sequence[str]) -> tuple[Channel, ...]:
-    """The channels of these names, in this order.
-
-    Raises:
-        ValueError: If a name is not a channel's.
-    """
-    known = {channel.name: channel for kind in KINDS for channel in default_channels(kind)}
-    if missing := [name for name in names if name not in known]:
-        raise ValueError(f"channels {missing} are not known; there are {', '.join(known)}")
-    return tuple(known[name] for name in names)

@@ -219,6 +219,30 @@ def test_fit_with_covariates_terms_and_the_nested_method(run, sales, corpus, tmp
     assert json.loads(out)["channels"] == ["token_overlap", "bm25", "hashed_cosine"]
 
 
+def test_fit_and_evaluate_with_rich_channels_and_forms(run, sales, corpus, tmp_path):
+    posterior = tmp_path / "rich.nc"
+    status, out, err = run(
+        *["fit", "--corpus", corpus, "--channels", "rich", "--draws", "20", "--out", posterior],
+        *["--variant", "independent", "--forms", "value", "--forms", "rank"],
+    )
+    assert status == 0, err
+    assert "shape_keys, hashed_cosine; forms value, rank; support all" in out
+    found = load_posteriors(posterior)[Variant.INDEPENDENT]
+    assert found.forms == ("value", "rank")
+    assert found.draws["gamma"].shape == (20, 42)
+    status, out, err = run("link", sales, QUESTION, "--posterior", posterior, "--channels", "rich", "--json")
+    assert status == 0, err
+    assert len(json.loads(out)["channels"]) == 21
+    over = ["evaluate", "--corpus", corpus, "--variant", "independent", "--json"]
+    status, out, err = run(*over, "--scheme", "transfer", "--posterior", posterior, "--keep-twins")
+    assert status == 0, err
+    assert json.loads(out)["forms"] == ["value", "rank"]
+    status, out, err = run(*over, "--scheme", "in-sample", "--channels", "bm25,name_full", "--forms", "all")
+    assert status == 0, err
+    assert json.loads(out)["forms"] == ["value", "below_best", "above_mean", "rank"]
+    assert json.loads(out)["channels"] == ["bm25", "name_full"]
+
+
 def test_evaluate_prints_counts_a_row_per_variant_and_the_comparison(run, corpus):
     status, out, err = run("evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical")
     assert (status, err) == (0, "")
@@ -297,6 +321,9 @@ def test_refused_options_of_fit(refused, corpus, tmp_path):
     over = ["evaluate", "--corpus", corpus, "--scheme", "transfer", "--channels", "lexical"]
     assert "leave --context out" in refused(*over, "--context", "recommended")
     assert "leave --term out" in refused(*over, "--term", "correlated")
+    assert "leave --forms out" in refused(*over, "--forms", "rank")
+    assert "forms=['best']: use some of value, below_best" in refused(*asked, "--forms", "best")
+    assert "forms=('rank', 'rank') repeats a form" in refused(*asked, "--forms", "rank", "--forms", "rank")
 
 
 def test_refused_posteriors(refused, sales, corpus, tmp_path):
@@ -312,7 +339,9 @@ def test_refused_posteriors(refused, sales, corpus, tmp_path):
     assert "leave --channels out" in refused(
         *over, "--scheme", "transfer", "--posterior", broken, "--channels", "lexical"
     )
-    assert "carries no such posterior" in refused(*over, "--scheme", "transfer", "--channels", "bm25")
+    for kind in ("bm25", "rich", "rich_embedding"):
+        assert "carries no such posterior" in refused(*over, "--scheme", "transfer", "--channels", kind)
+    assert "carries no such posterior" in refused("link", sales, QUESTION, "--channels", "rich")
 
 
 def test_a_missing_extra_is_named(refused, sales, monkeypatch):

@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 
 from bayeslink.evidence.channel import Standardisation, compute_evidence
+from bayeslink.evidence.forms import FORMS, form_names
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
-from bayeslink.linker import KINDS, SchemaLinker, available_kind, channels_named, kind_channels
+from bayeslink.linker import SchemaLinker, available_kind, channels_named, kind_channels
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Variant
 from bayeslink.schema.graph import Column, RawKey, Table, build_graph
@@ -55,7 +56,7 @@ def databases(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["lexical", "embedding"])
 def kind(request) -> str:
     """Each kind of evidence; a machine without the extra skips the one that needs it, unless it is CI."""
     if request.param == "embedding" and available_kind() != "embedding":
@@ -281,6 +282,52 @@ def test_covariates_and_kinds_of_edges_have_their_parts_in_a_link(sales, tmp_pat
     outer = sum(found.probabilities[place(found, name)] for name in ("customers", "products"))
     assert found.from_neighbours[middle] == pytest.approx(0.9 * outer)
     assert found.from_neighbours[place(found, "customers")] == pytest.approx(0.9 * found.probabilities[middle])
+
+
+def rich_posterior(forms=()) -> Posterior:
+    """A made posterior of the rich channels: every predictor adds its value, the shape of tables nothing."""
+    names = kind_channels("rich")
+    predictors = form_names(forms, names)
+    formed = (np.zeros(len(predictors)), np.ones(len(predictors))) if forms else (np.zeros(0), np.ones(0))
+    standardisation = Standardisation(
+        names, np.zeros(len(names)), np.ones(len(names)), forms=tuple(forms), form_mean=formed[0], form_scale=formed[1]
+    )
+    slopes = np.array([0.0 if "shape" in name else 1.0 for name in predictors])
+    draws = {"alpha": np.full(4, -0.5), "gamma": np.tile(slopes, (4, 1)), "beta": np.full(4, 0.4)}
+    return Posterior(Variant.POOLED, "made", Support.ALL, standardisation, draws, ())
+
+
+@pytest.mark.parametrize("kind", ["rich", "rich_embedding"])
+def test_a_kind_without_a_shipped_posterior_is_refused(sales, kind):
+    with pytest.raises(ValueError, match=f"kind='{kind}': the package carries no such posterior; use lexical or emb"):
+        SchemaLinker.from_database(sales, channels=kind)
+
+
+@pytest.mark.parametrize("forms", [(), FORMS])
+def test_rich_channels_and_their_forms_have_their_parts_in_a_link(sales, tmp_path, forms):
+    made = rich_posterior(forms)
+    save_posteriors(tmp_path / "p.nc", [made])
+    linker = SchemaLinker.from_database(sales, posterior=tmp_path / "p.nc", channels="rich")
+    found = linker.link(QUESTION)
+    names = kind_channels("rich")
+    assert found.channels == names
+    ready = made.standardisation.apply(compute_evidence(linker.graph, [QUESTION], linker.channels))
+    added = (ready.values[0] * made.draws["gamma"][0]).reshape(3, -1, len(names)).sum(axis=1)
+    np.testing.assert_allclose(found.contributions, added, rtol=1e-12, atol=1e-14)
+    # Five channels are named, those that add most; the sum of what is said is the sum of all.
+    table = place(found, "customers")
+    said = [float(part.split()[-1]) for part in found.why(table).split("; ") if "joined" not in part]
+    assert len(said) == 6
+    assert "16 others" in found.why(table)
+    assert sum(said) == pytest.approx(added[table].sum(), abs=0.05 * 6)
+
+
+def test_the_shape_of_tables_is_no_evidence(databases, tmp_path):
+    save_posteriors(tmp_path / "p.nc", [rich_posterior()])
+    linker = SchemaLinker.from_database(str(databases / "hotel_chain.sqlite"), posterior=tmp_path / "p.nc")
+    found = linker.link("xyzzy qwfp")
+    assert found.abstention.reasons[0] == "nothing in the question tells one table from another"
+    assert linker.link("Which guests stayed longest?").abstention.reasons[0] != found.abstention.reasons[0]
 
 
 def test_a_posterior_that_was_updated_with_the_database_is_used_as_its_own(sales, tmp_path):

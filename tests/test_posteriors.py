@@ -3,7 +3,7 @@
 import pytest
 
 from bayeslink.evaluation.schemes import TABLE_VARIANTS
-from bayeslink.evidence.embedding import default_channels
+from bayeslink.evidence.kinds import default_channels
 from bayeslink.evidence.store import evidence_home, load_evidence, load_fingerprints, load_twins
 from bayeslink.inference.posterior import load_posteriors, shipped_path
 from bayeslink.provenance import sha256

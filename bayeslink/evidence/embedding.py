@@ -14,7 +14,7 @@ schema also has, with the idf of `lexical` over the schema's tables; nothing els
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,12 +22,11 @@ from jaxtyping import Float, Float32, Int
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from bayeslink.evidence.cache import GraphMemo
-from bayeslink.evidence.channel import Channel
-from bayeslink.evidence.lexical import BM25, TokenOverlap, inverse_frequency
+from bayeslink.evidence.lexical import inverse_frequency
 from bayeslink.evidence.words import content_words, split_words
-from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.graph import Column, SchemaGraph, Table
 
-__all__ = ["EmbeddingCosine", "HashedCosine", "MissingExtraError", "default_channels"]
+__all__ = ["EmbeddingCosine", "HashedCosine", "MissingExtraError", "embed", "embedded_questions", "spoken"]
 
 NUM_FEATURES = 2**18
 """Hash values of n-grams; so many that collisions inside one schema are rare."""
@@ -35,19 +34,6 @@ NUM_FEATURES = 2**18
 
 class MissingExtraError(ImportError):
     """An optional dependency of the package is not installed."""
-
-
-def default_channels(kind: str) -> tuple[Channel, ...]:
-    """The channels of a model: "lexical" needs nothing but the package, "embedding" its extra when it scores.
-
-    Raises:
-        ValueError: If the kind is another.
-    """
-    if kind == "lexical":
-        return TokenOverlap(), BM25(), HashedCosine()
-    if kind == "embedding":
-        return TokenOverlap(), BM25(), EmbeddingCosine()
-    raise ValueError(f'kind={kind!r}: use "lexical" or "embedding"')
 
 
 @dataclass(frozen=True)
@@ -80,9 +66,7 @@ class EmbeddingCosine:
         if not questions:
             return np.zeros((0, graph.num_tables))
         columns, starts = self._index(graph)
-        cosines = _embed(questions) @ columns.T
-        cosines[[not split_words(question) for question in questions]] = 0.0
-        return np.maximum.reduceat(cosines, starts, axis=1)
+        return np.maximum.reduceat(embedded_questions(questions) @ columns.T, starts, axis=1)
 
 
 @dataclass(frozen=True)
@@ -127,14 +111,14 @@ def _column_texts(graph: SchemaGraph) -> tuple[list[str], Int[np.ndarray, " tabl
     starts: list[int] = []
     for table in graph.tables:
         starts.append(len(texts))
-        name = _spoken(table.natural_name or table.name)
-        columns = [_spoken(column.natural_name or column.name) for column in table.columns]
-        texts += [f"{name} {column}" for column in columns] or [name]
+        name = spoken(table)
+        texts += [f"{name} {spoken(column)}" for column in table.columns] or [name]
     return texts, np.array(starts, dtype=np.int64)
 
 
-def _spoken(name: str) -> str:
-    return name.replace("_", " ")
+def spoken(thing: Table | Column) -> str:
+    """A name as one would say it: in natural language where there is such a form, underscores as spaces."""
+    return (thing.natural_name or thing.name).replace("_", " ")
 
 
 def _hashed_columns(graph: SchemaGraph) -> _Grams:
@@ -176,11 +160,38 @@ def _embedded_columns(
     graph: SchemaGraph,
 ) -> tuple[Float[np.ndarray, "columns dims"], Int[np.ndarray, " tables"]]:
     texts, starts = _column_texts(graph)
-    return _embed(texts), starts
+    return embed(texts), starts
 
 
-def _embed(texts: Sequence[str]) -> Float[np.ndarray, "texts dims"]:
-    """Unit embeddings of the texts."""
+def embedded_questions(questions: Sequence[str]) -> Float[np.ndarray, "questions dims"]:
+    """Embedding of each question, zero for one without words; channels that follow on the same batch share the pass.
+
+    Args:
+        questions: Texts of the questions, at least one.
+
+    Raises:
+        MissingExtraError: Without the extra `embeddings`.
+    """
+    return _embedded_batch(tuple(questions))
+
+
+@lru_cache(maxsize=2)
+def _embedded_batch(questions: tuple[str, ...]) -> Float[np.ndarray, "questions dims"]:
+    vectors = embed(questions)
+    vectors[[not split_words(question) for question in questions]] = 0.0
+    vectors.flags.writeable = False
+    return vectors
+
+
+def embed(texts: Sequence[str]) -> Float[np.ndarray, "texts dims"]:
+    """Unit embeddings of the texts.
+
+    Args:
+        texts: At least one text; the model reads the first 256 word pieces of each.
+
+    Raises:
+        MissingExtraError: Without the extra `embeddings`.
+    """
     found = _model().encode(
         list(texts), batch_size=64, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
     )

@@ -9,7 +9,7 @@ import pytest
 from conftest import QUESTIONS, harbour
 
 from bayeslink.evidence import embedding
-from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine, MissingExtraError, default_channels
+from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine, MissingExtraError
 from bayeslink.evidence.words import content_words, split_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table, build_graph
 
@@ -89,6 +89,7 @@ def test_embedding_cosine_without_network(graph: SchemaGraph, monkeypatch: pytes
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     embedding._model.cache_clear()
+    embedding._embedded_batch.cache_clear()
     scores = EmbeddingCosine().score(QUESTIONS, graph)
     assert scores.shape == (5, 5)
     assert scores.dtype == np.float64
@@ -101,7 +102,7 @@ def test_embedding_cosine_without_network(graph: SchemaGraph, monkeypatch: pytes
 
 @pytest.mark.usefixtures("embeddings")
 def test_embedding_cosine_is_the_best_column(graph: SchemaGraph):
-    vectors = embedding._embed([QUESTIONS[0], *(f"ports {column.name}" for column in graph.tables[1].columns)])
+    vectors = embedding.embed([QUESTIONS[0], *(f"ports {column.name}" for column in graph.tables[1].columns)])
     best = max(float(vectors[0] @ vector) for vector in vectors[1:])
     # Single-precision sums change with the padding of a batch.
     assert EmbeddingCosine().score(QUESTIONS, graph)[0, 1] == pytest.approx(best, abs=1e-6)
@@ -127,11 +128,3 @@ def test_a_missing_extra_is_named(graph: SchemaGraph, monkeypatch: pytest.Monkey
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'bayeslink\[embeddings\]'"):
         EmbeddingCosine().score(QUESTIONS, graph)
-
-
-def test_default_channels():
-    assert [c.name for c in default_channels("lexical")] == ["token_overlap", "bm25", "hashed_cosine"]
-    assert [c.name for c in default_channels("embedding")] == ["token_overlap", "bm25", "embedding_cosine"]
-    assert len({c.identity for kind in ("lexical", "embedding") for c in default_channels(kind)}) == 4
-    with pytest.raises(ValueError, match='kind=\'other\': use "lexical" or "embedding"'):
-        default_channels("other")

@@ -1,0 +1,55 @@
+"""The lists of channels: stable names, one field each, and every channel found by its name."""
+
+import numpy as np
+import pytest
+from conftest import QUESTIONS
+from fields_cases import described
+
+from bayeslink.evidence.channel import Channel, compute_evidence
+from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
+
+RICH = (
+    *("name_share", "name_any", "name_full", "phrase_name", "bm25_name"),
+    *("overlap_columns", "bm25_columns", "best_columns"),
+    *("overlap_descriptions", "bm25_descriptions", "best_descriptions"),
+    *("phrase_columns", "phrase_count_columns", "identifier_hint"),
+    *("literal_number", "literal_date", "literal_text"),
+    *("shape_columns", "shape_degree", "shape_keys", "hashed_cosine"),
+)
+COSINES = (
+    *("cosine_name", "cosine_text", "cosine_columns", "cosine_columns_top3", "cosine_descriptions"),
+    "embedding_cosine",
+)
+NAMES = {
+    "lexical": ("token_overlap", "bm25", "hashed_cosine"),
+    "embedding": ("token_overlap", "bm25", "embedding_cosine"),
+    "rich": RICH,
+    "rich_embedding": (*RICH, *COSINES),
+}
+
+
+def test_default_channels():
+    assert tuple(NAMES) == KINDS
+    channels = {channel.name: channel for kind in KINDS for channel in default_channels(kind)}
+    for kind, names in NAMES.items():
+        assert tuple(channel.name for channel in default_channels(kind)) == names
+    assert len({channel.identity for channel in channels.values()}) == len(channels)
+    assert all(isinstance(channel, Channel) for channel in channels.values())
+    with pytest.raises(ValueError, match="kind='other': use one of lexical, embedding, rich, rich_embedding"):
+        default_channels("other")
+
+
+def test_channels_are_found_by_name():
+    for names in (*NAMES.values(), ("bm25_comment", "bm25")):
+        assert tuple(channel.name for channel in channels_named(names)) == names
+    with pytest.raises(ValueError, match=r"channels \['telepathy'\] are not known; there are token_overlap, bm25"):
+        channels_named(("bm25", "telepathy"))
+
+
+def test_rich_evidence_has_a_score_of_each_channel():
+    found = compute_evidence(described(), QUESTIONS, default_channels("rich"))
+    assert found.channels == RICH
+    assert np.isfinite(found.values).all()
+    # Every channel tells some table from another in some question or, of literals, would with one.
+    silent = [name for name, spread in zip(RICH, np.ptp(found.values, axis=1).max(axis=0), strict=True) if not spread]
+    assert silent == ["identifier_hint", "literal_number", "literal_date", "literal_text"]
