@@ -130,6 +130,7 @@ MORE_OF_SCHEMA = {"database": text}
 MORE_OF_EVALUATE = {
     "data": text,
     "scheme": text,
+    "forms": texts,
     "posterior": text,
     "n_without_query": count,
     "n_twins_left_out_of_fit": count,

@@ -131,7 +131,7 @@ def evaluate(
         "n_twins_left_out": left_out,
         "n_twins_left_out_of_fit": left_out_of_fit,
         "channels": list(kept.evidences[0].channels),
-        "forms": list(forms),
+        "forms": list(forms) or ["value"],
         "support": support.value,
         "variants": {variant.value: _row(variant, rows, settings.seed) for variant in rows},
     }

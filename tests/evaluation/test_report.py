@@ -42,7 +42,7 @@ def test_document_of_a_transfer(four, table):
     assert (found["n_twins_left_out"], found["n_twins_left_out_of_fit"]) == (0, 0)
     assert (found["channels"], found["support"], found["data"]) == (["one", "two"], "all", "toy")
     assert list(found["variants"]) == [variant.value for variant in TABLE_VARIANTS]
-    assert found["forms"] == []
+    assert found["forms"] == ["value"]
 
 
 def test_forms_are_stated_and_shared(four):
