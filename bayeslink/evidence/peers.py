@@ -1,0 +1,135 @@
+"""What another retrieval system returned for the benchmarks' questions, measured once and stored as numbers.
+
+A file holds one set of questions, its databases one after the other: for each number of tables k that was asked
+for, `place [ks, pairs]` over (question, table) pairs, row by row; k itself; and the number of tables and questions
+of each database. Questions and databases are those of the stored evidence of the same set, in the same order, so
+the two can be paired. Its only texts are the names of databases.
+"""
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from bayeslink.evidence.cache import checkout
+from bayeslink.evidence.store import DatabaseKey, save_arrays
+
+__all__ = ["PEER_SETS", "Returned", "load_returned", "peers_home", "save_returned"]
+
+PEER_SETS = (
+    "schemagate-spider-dev",
+    "schemagate-bird-dev",
+    "schemagate-bird-dev-evidence",
+    "schemagate-bird-dev-descriptions",
+    "schemagate-bird-dev-evidence-descriptions",
+)
+"""Names of the stored runs: system, set of questions, and "-descriptions" where it read the columns' descriptions."""
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Tables returned for the questions of one database, keyed (dataset, db_id).
+
+    Attributes:
+        dataset: Data set of the database.
+        db_id: The database.
+        place: 1 for the table that came back first, 2 for the second, ...; 0 for one that did not come back.
+
+    Raises:
+        ValueError: If the places of a question are not 1, 2, ... up to the number of its tables.
+    """
+
+    dataset: str
+    db_id: str
+    place: Int[np.ndarray, "questions tables"]
+
+    def __post_init__(self) -> None:
+        for question, row in enumerate(self.place):
+            found = np.sort(row[row != 0])
+            if not np.array_equal(found, np.arange(1, len(found) + 1)):
+                raise ValueError(
+                    f"place of question {question} of {self.dataset}/{self.db_id} holds {found.tolist()}; "
+                    "number the returned tables 1, 2, ..."
+                )
+
+    @property
+    def key(self) -> DatabaseKey:
+        """(dataset, db_id)."""
+        return self.dataset, self.db_id
+
+    @property
+    def chosen(self) -> Bool[np.ndarray, "questions tables"]:
+        """True where the table came back."""
+        return self.place > 0
+
+
+def peers_home() -> Path:
+    """Folder of the stored runs: `$BAYESLINK_PEERS`, else `data/peers` of a checkout.
+
+    Raises:
+        ValueError: If the folder is not there.
+    """
+    stated, root = os.environ.get("BAYESLINK_PEERS"), checkout()
+    folder = Path(stated) if stated else root / "data" / "peers" if root else None
+    if folder is None or not folder.is_dir():
+        raise ValueError(f"stored runs of peers: {folder} is not a folder; set BAYESLINK_PEERS to one")
+    return folder
+
+
+def load_returned(name: str, k: int) -> list[Returned]:
+    """What came back for each database of a stored run when k tables were asked for; it may be more than k.
+
+    Args:
+        name: One of `PEER_SETS`.
+        k: Number of tables asked for.
+
+    Raises:
+        ValueError: If the run is not there, was not made at that k, or its file is broken.
+    """
+    if name not in PEER_SETS:
+        raise ValueError(f"name={name!r}: use one of {', '.join(PEER_SETS)}")
+    path = peers_home() / f"{name}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {entry: archive[entry] for entry in archive.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read ({error}); run scripts/store_schemagate.py") from error
+    ks = arrays["ks"].tolist()
+    if k not in ks:
+        raise ValueError(f"k={k}: {name} was run at k in {ks}; use one of these or run it again")
+    place = arrays["place"][ks.index(k)].astype(np.int64)
+    dataset, db_ids = str(arrays["dataset"]), arrays["db_ids"].tolist()
+    shapes = list(zip(arrays["num_questions"].tolist(), arrays["num_tables"].tolist(), strict=True))
+    parts = np.split(place, np.cumsum([questions * tables for questions, tables in shapes])[:-1])
+    return [
+        Returned(dataset, db_id, part.reshape(shape)) for db_id, part, shape in zip(db_ids, parts, shapes, strict=True)
+    ]
+
+
+def save_returned(path: Path, runs: Mapping[int, Sequence[Returned]]) -> None:
+    """Write what came back at each k, the same databases at every k; same answers, same bytes.
+
+    Raises:
+        ValueError: If there is nothing, or databases, their sizes or data sets differ.
+    """
+    if not runs or not all(runs.values()):
+        raise ValueError(f"runs for {path.name} hold no database at some k; give at least one")
+    ks = sorted(runs)
+    shapes = [[(item.key, item.place.shape) for item in runs[k]] for k in ks]
+    if any(shape != shapes[0] for shape in shapes) or len({key[0] for key, _ in shapes[0]}) > 1:
+        raise ValueError(f"runs for {path.name} are of different databases or data sets; store them apart")
+    save_arrays(
+        path,
+        {
+            "dataset": np.array(runs[ks[0]][0].dataset),
+            "db_ids": np.array([db_id for (_, db_id), _ in shapes[0]]),
+            "num_questions": np.array([shape[0] for _, shape in shapes[0]], dtype=np.int32),
+            "num_tables": np.array([shape[1] for _, shape in shapes[0]], dtype=np.int32),
+            "ks": np.array(ks, dtype=np.int32),
+            "place": np.stack([np.concatenate([item.place.ravel() for item in runs[k]]) for k in ks]).astype(np.int16),
+        },
+    )

@@ -1,0 +1,82 @@
+"""Store what `run_schemagate.py` wrote as arrays: places of the returned tables, without text.
+
+    python scripts/store_schemagate.py spider-dev.jsonl bird-dev.jsonl ...      # into data/peers
+
+Reads the data home (`$BAYESLINK_DATA`) to turn names of tables into positions; questions without resolved gold are
+left out, as in the stored evidence, and counted. A second run writes the same bytes.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bayeslink.evidence.cache import checkout, replace_file
+from bayeslink.evidence.peers import PEER_SETS, Returned, save_returned
+from bayeslink.provenance import sha256
+from bayeslink.schema.corpus import data_home, read_corpus
+from bayeslink.schema.gold import resolve
+
+
+def main() -> None:
+    """Store each run and the manifest."""
+    parser = argparse.ArgumentParser(description="Store the tables that schemagate returned as arrays.")
+    parser.add_argument("lines", type=Path, nargs="+", help="JSON lines of run_schemagate.py, not pooled")
+    parser.add_argument("--out", type=Path, help="folder to write; data/peers of the checkout by default")
+    options = parser.parse_args()
+    out = options.out or (checkout() or Path.cwd()) / "data" / "peers"
+    runs = {}
+    for path in options.lines:
+        name, entry = store(path, out)
+        runs[name] = entry
+        print(f"{name}: {entry['n_questions']} questions, {entry['n_unresolved']} unresolved")
+    manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in PEER_SETS if name in runs}}
+    text = json.dumps(manifest, indent=2) + "\n"
+    replace_file(out / "manifest.json", lambda file: file.write(text.encode()))
+
+
+def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
+    """Write one run's arrays; its name and its entry in the manifest."""
+    meta = json.loads(path.with_suffix(".meta.json").read_text())
+    settings, lines = meta["settings"], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if settings["pooled"]:
+        raise SystemExit(f"{path}: a pooled run has no database to be stored under; give a run without --pooled")
+    if sha256(path) != meta["lines"]:
+        raise SystemExit(f"{path}: not the lines that its .meta.json describes; run it again")
+    if changed := [name for name, digest in meta["inputs"].items() if sha256(data_home() / name) != digest]:
+        raise SystemExit(f"{path}: {', '.join(changed)} changed since the run; run it again")
+    corpus = read_corpus(data_home() / settings["data"], split=settings["split"])
+    resolution = resolve(corpus)
+    answers = {line["id"]: line["tables"] for line in lines}
+    missing = [question.id for question in corpus.questions if question.id not in answers]
+    if missing or len(answers) != len(lines):
+        raise SystemExit(f"{path}: {len(missing)} questions unanswered, {len(lines) - len(answers)} repeated")
+    runs: dict[int, list[Returned]] = {k: [] for k in settings["k"]}
+    for db_id in sorted({question.db_id for question in corpus.questions}):
+        graph = corpus.schemas[db_id]
+        asked = [item.id for item in corpus.questions if item.db_id == db_id and item.id in resolution.gold]
+        if not asked:
+            continue
+        for k, found in runs.items():
+            place = np.zeros((len(asked), graph.num_tables), dtype=np.int64)
+            for row, question in enumerate(asked):
+                for number, (owner, table) in enumerate(answers[question][str(k)], start=1):
+                    position = graph.find(table)
+                    if owner != db_id or position is None:
+                        raise SystemExit(f"{path}: question {question} got {owner}.{table}, which {db_id} lacks")
+                    place[row, position] = number
+            found.append(Returned(corpus.name, db_id, place))
+    parts = [settings["data"], settings["split"], "evidence" if settings["text"] != "question" else ""]
+    name = "-".join(["schemagate", *filter(None, parts), *(["descriptions"] if settings["descriptions"] else [])])
+    save_returned(out / f"{name}.npz", runs)
+    return name, {
+        "file": sha256(out / f"{name}.npz"),
+        "n_questions": len(resolution.gold),
+        "n_unresolved": resolution.num_questions - len(resolution.gold),
+        **{field: meta[field] for field in ("versions", "settings", "inputs", "lines")},
+    }
+
+
+if __name__ == "__main__":
+    main()

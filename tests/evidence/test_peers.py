@@ -1,0 +1,121 @@
+"""Stored runs of a peer: round trips, and what the committed ones hold."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayeslink.evidence import peers
+from bayeslink.evidence.cache import checkout
+from bayeslink.evidence.peers import PEER_SETS, Returned, load_returned, peers_home, save_returned
+from bayeslink.evidence.store import load_evidence
+
+COMMITTED = (checkout() or Path()) / "data" / "peers"
+COMMITTED_EVIDENCE = (checkout() or Path()) / "data" / "evidence"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BAYESLINK_PEERS", str(tmp_path))
+    return tmp_path
+
+
+def some(db_id: str, num_tables: int, counts: list[int], dataset: str = "spider") -> Returned:
+    rng = np.random.default_rng([num_tables, *counts])
+    place = np.zeros((len(counts), num_tables), dtype=np.int64)
+    for row, count in zip(place, counts, strict=True):
+        row[rng.permutation(num_tables)[:count]] = np.arange(1, count + 1)
+    return Returned(dataset, db_id, place)
+
+
+def test_round_trip(home: Path):
+    runs = {
+        3: [some("a", 4, [3, 4, 0]), some("b", 1, [1]), some("c", 6, [5, 6])],
+        1: [some("a", 4, [1, 1, 2]), some("b", 1, [1]), some("c", 6, [1, 3])],
+    }
+    path = home / f"{PEER_SETS[0]}.npz"
+    save_returned(path, runs)
+    for k, expected in runs.items():
+        for found, item in zip(load_returned(PEER_SETS[0], k), expected, strict=True):
+            assert found.key == item.key
+            np.testing.assert_array_equal(found.place, item.place)
+            np.testing.assert_array_equal(found.chosen, item.place > 0)
+    first = path.read_bytes()
+    save_returned(path, dict(reversed(runs.items())))
+    assert path.read_bytes() == first
+
+
+def test_refusals(home: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ValueError, match="place of question 1 of spider/a holds"):
+        Returned("spider", "a", np.array([[1, 2], [0, 2]]))
+    with pytest.raises(ValueError, match="hold no database"):
+        save_returned(home / "x.npz", {})
+    with pytest.raises(ValueError, match="hold no database"):
+        save_returned(home / "x.npz", {1: []})
+    with pytest.raises(ValueError, match="different databases or data sets"):
+        save_returned(home / "x.npz", {1: [some("a", 4, [1])], 3: [some("a", 5, [1])]})
+    with pytest.raises(ValueError, match="different databases or data sets"):
+        save_returned(home / "x.npz", {1: [some("a", 4, [1]), some("b", 4, [1], "bird")]})
+    with pytest.raises(ValueError, match="use one of schemagate-spider-dev"):
+        load_returned("spider-dev", 3)
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_returned(PEER_SETS[0], 3)
+    (home / f"{PEER_SETS[0]}.npz").write_bytes(b"PK broken")
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_returned(PEER_SETS[0], 3)
+    save_returned(home / f"{PEER_SETS[0]}.npz", {3: [some("a", 4, [1])]})
+    with pytest.raises(ValueError, match=r"k=2: schemagate-spider-dev was run at k in \[3\]"):
+        load_returned(PEER_SETS[0], 2)
+    monkeypatch.setenv("BAYESLINK_PEERS", str(home / "absent"))
+    with pytest.raises(ValueError, match="set BAYESLINK_PEERS"):
+        peers_home()
+    monkeypatch.delenv("BAYESLINK_PEERS")
+    monkeypatch.setattr(peers, "checkout", lambda: None)
+    with pytest.raises(ValueError, match="set BAYESLINK_PEERS"):
+        peers_home()
+
+
+def test_committed_files_are_those_of_the_manifest():
+    runs = json.loads((COMMITTED / "manifest.json").read_text())["runs"]
+    assert {path.name for path in COMMITTED.iterdir()} == {*(f"{name}.npz" for name in PEER_SETS), "manifest.json"}
+    assert tuple(runs) == PEER_SETS
+    evidence = json.loads((COMMITTED_EVIDENCE / "manifest.json").read_text())["inputs"]
+    for name, entry in runs.items():
+        assert hashlib.sha256((COMMITTED / f"{name}.npz").read_bytes()).hexdigest() == entry["file"]
+        assert entry["versions"]["schemagate"]
+        assert {file: evidence[file] for file in entry["inputs"]} == entry["inputs"]
+
+
+# Mean number of returned tables and share of questions with every gold table, as the peer's own page has them.
+PUBLISHED = {
+    ("spider-dev", "", 3): (3.52, 0.985),
+    ("spider-dev", "", 5): (None, 1.0),
+    ("bird-dev", "", 3): (None, 0.902),
+    ("bird-dev", "", 5): (None, 0.967),
+    ("bird-dev-evidence", "", 3): (None, 0.924),
+    ("bird-dev-evidence", "", 5): (None, 0.980),
+    ("bird-dev", "-descriptions", 3): (None, None),
+    ("bird-dev-evidence", "-descriptions", 5): (None, None),
+}
+
+
+@pytest.mark.parametrize("case", PUBLISHED)
+def test_committed_runs_pair_with_the_stored_evidence(case, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BAYESLINK_PEERS", str(COMMITTED))
+    monkeypatch.setenv("BAYESLINK_EVIDENCE", str(COMMITTED_EVIDENCE))
+    name, suffix, k = case
+    runs, evidences = load_returned(f"schemagate-{name}{suffix}", k), load_evidence(name)
+    assert [run.key for run in runs] == [item.key for item in evidences]
+    assert [run.place.shape for run in runs] == [item.values.shape[:2] for item in evidences]
+    sizes = np.concatenate([run.chosen.sum(axis=1) for run in runs])
+    held = np.concatenate([(run.chosen | ~item.gold).all(axis=1) for run, item in zip(runs, evidences, strict=True)])
+    least = np.concatenate([np.full(len(run.place), min(k, run.place.shape[1])) for run in runs])
+    assert (sizes >= least).all()
+    size, coverage = PUBLISHED[case]
+    if size is not None:
+        assert sizes.mean() == pytest.approx(size, abs=0.005)
+    if coverage is not None:
+        # Published to one decimal of a per cent; the page was measured with another version.
+        assert held.mean() == pytest.approx(coverage, abs=0.001)
