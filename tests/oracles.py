@@ -7,6 +7,7 @@ arithmetic. Selections are tuples of 0 and 1; couplings are lists, one per edge.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 Selection = tuple[int, ...]
 Edges = Sequence[Sequence[int]]
@@ -54,7 +55,21 @@ def distribution(
     }
 
 
-def mixture(parts: Sequence[Mapping[Selection, float]]) -> dict[Selection, float]:
+def pooled_distribution(
+    pool: Sequence[tuple[Numbers, Edges, float | Numbers, float]],
+) -> dict[tuple[int, Selection], float]:
+    """P(d, x) of every non-empty selection of every database (unary, edges, coupling, score) of a pool."""
+    logs = {
+        (d, x): score + energy(x, unary, edges, coupling)
+        for d, (unary, edges, coupling, score) in enumerate(pool)
+        for x in subsets(len(unary))
+        if any(x)
+    }
+    total = log_sum_exp(list(logs.values()))
+    return {place: math.exp(value - total) for place, value in logs.items()}
+
+
+def mixture(parts: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
     """The average of distributions."""
     return {x: math.fsum(part[x] for part in parts) / len(parts) for x in parts[0]}
 

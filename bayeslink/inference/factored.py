@@ -20,7 +20,7 @@ from bayeslink.inference.elimination import Plan, forward_log, pad, plan, separa
 from bayeslink.inference.posterior import DatabaseDraws
 from bayeslink.model.autologistic import Support, log_normaliser, unary_log_odds
 
-__all__ = ["FactoredDistribution", "padded_plan"]
+__all__ = ["FactoredDistribution", "draws_gain", "padded_plan"]
 
 SAMPLES_PER_DRAW = 10
 """Exact samples of each draw in the pool."""
@@ -36,6 +36,16 @@ def padded_plan(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> tuple[Pla
     rows = max(16, 1 << (num_tables - 1).bit_length())
     slots = max(4, -(-exact.slot.shape[1] // 4) * 4)
     return pad(exact, rows, width_of(exact), slots, num_tables, rows), rows
+
+
+def draws_gain(
+    plan: Plan, coupling: Float[np.ndarray, " draws"] | Float[np.ndarray, "draws edges"]
+) -> Float[Array, "steps states draws"]:
+    """`separator_gain` of every posterior draw's coupling, one value or one per edge."""
+    each = jnp.asarray(coupling)
+    if each.ndim == 1:
+        return separator_gain(plan, jnp.asarray(1.0)) * each
+    return jax.vmap(lambda one: separator_gain(plan, one)[..., 0], out_axes=-1)(each)
 
 
 @dataclass(frozen=True)
@@ -71,10 +81,7 @@ class FactoredDistribution:
 
     @cached_property
     def _gain(self) -> Array:
-        coupling = jnp.asarray(self.draws.coupling)
-        if coupling.ndim == 1:
-            return separator_gain(self._plan[0], jnp.asarray(1.0)) * coupling
-        return jax.vmap(lambda one: separator_gain(self._plan[0], one)[..., 0], out_axes=-1)(coupling)
+        return draws_gain(self._plan[0], self.draws.coupling)
 
     @cached_property
     def _unaries(self) -> list[Float[Array, "tables draws"]]:
