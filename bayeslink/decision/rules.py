@@ -9,12 +9,15 @@ from jaxtyping import Bool, Float
 
 from bayeslink.decision.selection import Selection
 from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.pooled import PooledDistribution
 from bayeslink.inference.predictive import SubgraphDistribution
 
 __all__ = ["joint_mode", "threshold", "top_k"]
 
+Distribution = SubgraphDistribution | FactoredDistribution | PooledDistribution
 
-def threshold(distribution: SubgraphDistribution | FactoredDistribution, cut: float = 0.5) -> Selection:
+
+def threshold(distribution: Distribution, cut: float = 0.5) -> Selection:
     """Tables whose marginal probability exceeds `cut`.
 
     Raises:
@@ -30,7 +33,7 @@ def joint_mode(distribution: SubgraphDistribution | FactoredDistribution) -> Sel
     return _selection(distribution, distribution.mode, "joint mode")
 
 
-def top_k(distribution: SubgraphDistribution | FactoredDistribution, k: int) -> Selection:
+def top_k(distribution: Distribution, k: int) -> Selection:
     """The k tables of highest marginal probability (all of them in a smaller schema).
 
     Raises:
@@ -48,8 +51,6 @@ def _top(marginals: Float[np.ndarray, "questions tables"], k: int) -> Bool[np.nd
     return chosen
 
 
-def _selection(
-    distribution: SubgraphDistribution | FactoredDistribution, chosen: Bool[np.ndarray, "questions tables"], rule: str
-) -> Selection:
+def _selection(distribution: Distribution, chosen: Bool[np.ndarray, "questions tables"], rule: str) -> Selection:
     nothing = np.zeros(len(chosen), dtype=bool)
     return Selection(chosen, nothing, rule, distribution.cover_probability(chosen))

@@ -11,9 +11,10 @@ from jaxtyping import Bool, Float, Int
 
 from bayeslink.decision.selection import Selection
 from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.pooled import PooledDistribution
 from bayeslink.inference.predictive import SubgraphDistribution
 
-__all__ = ["Abstention", "abstention", "credible_collection", "smallest_cover"]
+__all__ = ["Abstention", "abstention", "credible_collection", "shortest_prefix", "smallest_cover"]
 
 Distribution = SubgraphDistribution | FactoredDistribution
 
@@ -45,7 +46,7 @@ def smallest_cover(distribution: Distribution, level: float) -> Selection:
     if not 0 < level <= 1:
         raise ValueError(f"level={level}: a probability above 0 and at most 1 is needed")
     if isinstance(distribution, FactoredDistribution):
-        return _shortest_prefix(distribution, level)
+        return shortest_prefix(distribution, level)
     sizes = distribution.states.sum(axis=1)
     # Fewest tables first, then the larger covering probability: probabilities add less than one table.
     cost = np.where(distribution.covered >= level - 1e-12, sizes[None, :] - distribution.covered / 2, np.inf)
@@ -54,8 +55,11 @@ def smallest_cover(distribution: Distribution, level: float) -> Selection:
     return Selection(chosen, nothing, f"cover {level:g}", distribution.cover_probability(chosen))
 
 
-def _shortest_prefix(distribution: FactoredDistribution, level: float) -> Selection:
-    """Bisection on the prefix length: a longer prefix covers with a larger probability."""
+def shortest_prefix(distribution: FactoredDistribution | PooledDistribution, level: float) -> Selection:
+    """The fewest of the most probable tables that hold every needed table with probability at least `level`.
+
+    Bisection on the prefix length: a longer prefix covers with a larger probability. Rounding is forgiven up to 1e-12.
+    """
     order = np.argsort(-distribution.marginals, axis=1, kind="stable")
     rank = np.argsort(order, axis=1, kind="stable")
     too_short = np.full(len(order), -1)
