@@ -8,7 +8,8 @@ It runs in schemagate's own environment, so it imports nothing of this package; 
 lines into arrays. The set-up is that of schemagate's benchmark page: a table is its name, its columns with their
 types, and its declared foreign keys; the embedder is the hashed one, and all settings are the defaults. With
 `--descriptions` columns also carry the catalogue's descriptions as comments, and with `--pooled` all databases of
-the schema file are one catalogue and no question says which it is about.
+the schema file are one catalogue and no question says which it is about. There a pick also brings the tables of other
+databases that have the name of one it references, because schemagate 1.12 resolves references by bare name.
 
 A line is {id, db_id, total, tables: {k: [[db_id, table], ...]}}: the tables that came back when k were asked for,
 in schemagate's order, and the number of tables in the catalogue. What comes back for k may exceed k, because
