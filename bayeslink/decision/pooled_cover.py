@@ -21,7 +21,7 @@ from bayeslink.inference import enumeration
 from bayeslink.inference.pooled import PooledDistribution
 from bayeslink.inference.predictive import SubgraphDistribution
 
-__all__ = ["smallest_pooled_cover"]
+__all__ = ["prefix_coverage", "smallest_pooled_cover"]
 
 MIN_PROBABILITY = 1e-3
 """A database less probable than this is left to the prefix rule."""
@@ -71,6 +71,37 @@ def smallest_pooled_cover(
                 chosen[question, distribution.database_of == d] = best[d].chosen[count]
     nothing = np.zeros(len(chosen), dtype=bool)
     return Selection(chosen, nothing, f"pooled cover {level:g}", distribution.cover_probability(chosen))
+
+
+def prefix_coverage(distribution: PooledDistribution, longest: int) -> Float[np.ndarray, "questions lengths"]:
+    """P(every needed table is among the m most probable of the pool), for m = 0, 1, ..., `longest`.
+
+    The m-th table changes the probability of its own database alone, so each length costs one elimination there.
+
+    Args:
+        distribution: Posterior predictive of the pool.
+        longest: Largest number of tables, at least 1; more than there are counts as all.
+
+    Raises:
+        ValueError: If `longest` is less than 1.
+    """
+    if longest < 1:
+        raise ValueError(f"longest={longest}: at least one table is needed")
+    order = distribution.ranking[:, : min(longest, distribution.num_tables)]
+    owner = distribution.database_of[order]
+    added = np.zeros((len(order), order.shape[1] + 1))
+    for database in range(len(distribution.members)):
+        own = np.flatnonzero(distribution.database_of == database)
+        questions, places = np.nonzero(owner == database)
+        if not len(questions):
+            continue
+        rank = np.full((len(order), len(own)), order.shape[1])
+        rank[questions, order[questions, places] - own[0]] = places
+        covered = distribution.coverage(database, rank[questions] <= places[:, None], questions)
+        # Of one question's places in this database, each adds what it covers beyond the one before.
+        before = np.where(np.diff(questions, prepend=-1) == 0, np.roll(covered, 1), 0.0)
+        added[questions, places + 1] = covered - before
+    return np.clip(np.cumsum(added, axis=1), 0.0, 1.0)
 
 
 def _best_sets(distribution: PooledDistribution, database: int, question: int) -> _Best:

@@ -4,6 +4,7 @@ cover at level 1-eps:        the smallest S with P(gold inside S) >= 1-eps; ties
 collection at level 1-eps:   the fewest subsets whose probabilities sum to 1-eps (highest mass first)
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +15,19 @@ from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.pooled import PooledDistribution
 from bayeslink.inference.predictive import SubgraphDistribution
 
-__all__ = ["Abstention", "abstention", "credible_collection", "shortest_prefix", "smallest_cover"]
+__all__ = ["Abstention", "abstention", "credible_collection", "level_of_size", "shortest_prefix", "smallest_cover"]
 
 Distribution = SubgraphDistribution | FactoredDistribution
 
 OFF_TOPIC = 0.7
 """P(no table) above which a question is off topic; no question of BIRD dev or Spider dev exceeds 0.54."""
+
+
+LEAST_EPS = 1e-12
+"""Smallest eps that `level_of_size` tries."""
+
+LEVEL_STEPS = 40
+"""Bisections of `level_of_size`: eps is then within a part in 1e10."""
 
 
 class Abstention(NamedTuple):
@@ -53,6 +61,39 @@ def smallest_cover(distribution: Distribution, level: float) -> Selection:
     chosen = distribution.states[cost.argmin(axis=1)] > 0
     nothing = np.zeros(len(chosen), dtype=bool)
     return Selection(chosen, nothing, f"cover {level:g}", distribution.cover_probability(chosen))
+
+
+def level_of_size(distributions: Sequence[Distribution], size: float) -> float:
+    """The largest level whose smallest covers have at most this many tables in the mean over all questions.
+
+    No label is used, so that a cover may be compared with another system's answer at that answer's mean size. Bisection
+    on log eps down to 1e-12: a larger level never has smaller covers.
+
+    Args:
+        distributions: Posterior predictives, one per database.
+        size: Mean number of tables.
+
+    Raises:
+        ValueError: If there is no question, or even the emptiest covers have more tables than `size`.
+    """
+
+    def mean_size(level: float) -> float:
+        return float(np.concatenate([smallest_cover(item, level).chosen.sum(axis=1) for item in distributions]).mean())
+
+    if not sum(len(item.marginals) for item in distributions):
+        raise ValueError("distributions hold no question: there is no cover to size")
+    widest, narrowest = LEAST_EPS, 1 - LEAST_EPS
+    if mean_size(1 - widest) <= size:
+        return 1 - widest
+    if (found := mean_size(1 - narrowest)) > size:
+        raise ValueError(f"size={size}: covers at any level have at least {found:.3g} tables in the mean; allow more")
+    for _ in range(LEVEL_STEPS):
+        middle = float(np.sqrt(widest * narrowest))
+        if mean_size(1 - middle) <= size:
+            narrowest = middle
+        else:
+            widest = middle
+    return 1 - narrowest
 
 
 def shortest_prefix(distribution: FactoredDistribution | PooledDistribution, level: float) -> Selection:

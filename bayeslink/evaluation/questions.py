@@ -9,7 +9,7 @@ import numpy as np
 
 from bayeslink.evidence.benchmark import corpus_evidence
 from bayeslink.evidence.channel import Channel, Evidence, cache_home
-from bayeslink.evidence.store import SETS, evidence_home, load_evidence, load_fingerprints, load_twins
+from bayeslink.evidence.store import SETS, evidence_home, load_evidence, load_fingerprints, load_twins, stored_files
 from bayeslink.schema.corpus import Corpus
 from bayeslink.schema.split import find_twins, hashed_fingerprint
 
@@ -79,9 +79,11 @@ def stored_questions(names: Sequence[str], channels: Sequence[str]) -> Questions
     if len(set(keys)) < len(keys):
         raise ValueError(f"data={list(names)}: two sets share a database; name each database once")
     home = evidence_home()
-    manifest = json.loads((home / "manifest.json").read_text())
-    unresolved = sum(int(manifest["sets"][name]["n_unresolved"]) for name in names)
-    files = tuple(home / f"{name}.npz" for name in names)
+    unresolved = 0
+    for name in names:
+        folder = home if name in SETS else home / "rich"
+        unresolved += int(json.loads((folder / "manifest.json").read_text())["sets"][name]["n_unresolved"])
+    files = tuple(path for name in names for path in stored_files(name, channels))
     prints = load_fingerprints()
     return Questions("+".join(names), tuple(evidences), unresolved, load_twins(), prints, files)
 

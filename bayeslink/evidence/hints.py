@@ -4,6 +4,7 @@
     literal_k(t)   = [the text has a literal of kind k] * (share of t's columns that can hold one)
     columns(t)     = log of the number of columns (of 1 where there is none)
     degree(t)      = log(1 + number of tables that t is joined to)
+    references(t)  = log(1 + number of other tables that t's foreign keys lead to)
     keys(t)        = share of t's columns that are in a foreign key of t
 
 with n_v the number of tables with identifier v and k a number, a date or a quoted text. An identifier is a column name
@@ -132,12 +133,13 @@ class Shape(StrEnum):
 
     COLUMNS = "columns"
     DEGREE = "degree"
+    REFERENCES = "references"
     KEYS = "keys"
 
 
 @dataclass(frozen=True)
 class TableShape(IndexedChannel[np.ndarray]):
-    """columns(t), degree(t) or keys(t) above, at least 0; the same for every question.
+    """columns(t), degree(t), references(t) or keys(t) above, at least 0; the same for every question.
 
     Attributes:
         shape: Which of them.
@@ -147,13 +149,19 @@ class TableShape(IndexedChannel[np.ndarray]):
 
     @property
     def name(self) -> str:
-        """The channel's name: shape_columns, shape_degree or shape_keys."""
+        """The channel's name: shape_columns, shape_degree, shape_references or shape_keys."""
         return f"shape_{self.shape}"
 
     def build(self, graph: SchemaGraph) -> Float[np.ndarray, " tables"]:
         """The value of each table."""
         if self.shape is Shape.DEGREE:
             return np.log1p(np.bincount(graph.edge_array.ravel(), minlength=graph.num_tables))
+        if self.shape is Shape.REFERENCES:
+            referenced: list[set[int]] = [set() for _ in graph.tables]
+            for key in graph.foreign_keys:
+                if not key.is_self:
+                    referenced[key.table].add(key.ref_table)
+            return np.log1p([len(tables) for tables in referenced])
         num_columns = np.array([max(len(table.columns), 1) for table in graph.tables], dtype=np.float64)
         if self.shape is Shape.COLUMNS:
             return np.log(num_columns)

@@ -4,6 +4,9 @@ A file holds the databases of one set one after the other: `values [channels, pa
 precision and `gold [pairs]` over (question, table) pairs, row by row; `group` over questions;
 `edges` and `edge_types` over edges; and the number of tables, questions and edges of each database.
 Its only texts are the names of channels and the keys of databases. Same evidence, same bytes.
+
+Sets lie in families, which differ in their channels alone: the paper's in the folder itself, the fields' in `rich`,
+what trees make of these in `boosted`; the last two also hold Spider's robustness sets.
 """
 
 import io
@@ -11,6 +14,7 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,8 @@ from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.structure import covariates
 
 __all__ = [
+    "FAMILIES",
+    "ROBUSTNESS_SETS",
     "SETS",
     "DatabaseKey",
     "evidence_home",
@@ -31,6 +37,7 @@ __all__ = [
     "save_evidence",
     "save_fingerprints",
     "save_twins",
+    "stored_files",
 ]
 
 DatabaseKey = tuple[str, str]
@@ -38,6 +45,12 @@ DatabaseKey = tuple[str, str]
 
 SETS = ("spider-train", "spider-dev", "bird-dev", "bird-dev-evidence", "bird-train", "bird-train-evidence")
 """Names of the stored sets; "-evidence" ones score the question with its evidence sentence."""
+
+ROBUSTNESS_SETS = ("spider-syn-dev", "spider-realistic")
+"""Spider dev asked in other words, in every family but the first; their gold and databases are Spider dev's."""
+
+FAMILIES = ("", "rich", "boosted")
+"""Folders of the families, below `evidence_home`."""
 
 
 def evidence_home() -> Path:
@@ -57,16 +70,61 @@ def load_evidence(name: str, channels: Sequence[str] | None = None) -> list[Evid
     """Evidence, with gold and groups, of each database of a stored set.
 
     Args:
-        name: One of `SETS`.
-        channels: Channels to keep, in this order; all by default.
+        name: One of `SETS`, or of `ROBUSTNESS_SETS` with channels of `rich` or `boosted`.
+        channels: Channels to keep, in this order, of any family; all those of the first family by default.
 
     Raises:
         ValueError: If the set or a channel is not there, or the file is broken.
     """
-    if name not in SETS:
-        raise ValueError(f"name={name!r}: use one of {', '.join(SETS)}")
-    evidences = _evidences(_load_arrays(evidence_home() / f"{name}.npz"))
-    return evidences if channels is None else [evidence.select_channels(channels) for evidence in evidences]
+    if channels is None:
+        return _evidences(_load_arrays(_set_file(name, "")))
+    families = dict.fromkeys(_family_of(name, channels).values())
+    if not families:
+        return [item.select_channels(()) for item in load_evidence(name)]
+    parts = [_evidences(_load_arrays(_set_file(name, family))) for family in families]
+    return [_joined(same).select_channels(channels) for same in zip(*parts, strict=True)]
+
+
+def stored_files(name: str, channels: Sequence[str]) -> tuple[Path, ...]:
+    """Files that `load_evidence` reads for these channels of a set.
+
+    Raises:
+        ValueError: As `load_evidence`.
+    """
+    return tuple(_set_file(name, family) for family in dict.fromkeys(_family_of(name, channels).values()))
+
+
+def _set_file(name: str, family: str) -> Path:
+    if name not in (*SETS, *ROBUSTNESS_SETS):
+        raise ValueError(f"name={name!r}: use one of {', '.join((*SETS, *ROBUSTNESS_SETS))}")
+    return evidence_home() / family / f"{name}.npz"
+
+
+def _family_of(name: str, channels: Sequence[str]) -> dict[str, str]:
+    """The first family that holds each channel of a set."""
+    held = {}
+    for family in FAMILIES:
+        path = _set_file(name, family)
+        if path.is_file() or (name in SETS and not family):
+            held[family] = _load_arrays(path, ("channels",))["channels"].tolist()
+    found = {}
+    for channel in channels:
+        holding = [family for family, names in held.items() if channel in names]
+        if not holding:
+            there = ", ".join(name for names in held.values() for name in names)
+            raise ValueError(f"channels {[channel]} are not among those of the stored set {name}: {there}")
+        found[channel] = holding[0]
+    return found
+
+
+def _joined(same: Sequence[Evidence]) -> Evidence:
+    """One database's evidence from several families, channels that recur taken once."""
+    first = same[0]
+    for other in same[1:]:
+        new = [channel for channel in other.channels if channel not in first.channels]
+        values = np.concatenate([first.values, other.select_channels(new).values], axis=2)
+        first = replace(first, channels=(*first.channels, *new), values=values)
+    return first
 
 
 def save_evidence(path: Path, evidences: Sequence[Evidence]) -> None:
@@ -169,11 +227,11 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     replace_file(path, lambda file: file.write(buffer.getvalue()))
 
 
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+def _load_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+            return {name: archive[name] for name in names or archive.files}
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be read ({error}); run scripts/build_evidence.py") from error
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pools import brute_force, in_pool, random_pool
 
-from bayeslink.decision.pooled_cover import _fewest, smallest_pooled_cover
+from bayeslink.decision.pooled_cover import _fewest, prefix_coverage, smallest_pooled_cover
 from bayeslink.decision.rules import threshold, top_k
 from bayeslink.decision.sets import shortest_prefix
 from bayeslink.inference.pooled import PooledDistribution
@@ -54,6 +54,14 @@ def test_the_prefix_rule(pool, level):
         assert found.size[q] == min(sizes)
         assert set(np.flatnonzero(found.chosen[q])) == set(order[: min(sizes)])
     assert (exact.size <= found.size).all()
+    curve = prefix_coverage(distribution, 10)
+    for q, probability in enumerate(covered):
+        order = distribution.ranking[q].tolist()
+        expected = [probability[tuple(t in order[:n] for t in range(10))] for n in range(11)]
+        np.testing.assert_allclose(curve[q], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(prefix_coverage(distribution, 4), curve[:, :5], rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="longest=0"):
+        prefix_coverage(distribution, 0)
     # Improbable databases left to the prefix: never a larger set than it, and one that covers.
     some = smallest_pooled_cover(distribution, level, min_probability=0.2)
     assert ((exact.size <= some.size) & (some.size <= found.size)).all()

@@ -106,6 +106,7 @@ def test_shape_by_hand():
     for shape, expected in (
         (Shape.COLUMNS, np.log([2, 4, 1, 1])),
         (Shape.DEGREE, np.log([2, 3, 2, 1])),
+        (Shape.REFERENCES, np.log([1, 3, 1, 1])),
         (Shape.KEYS, [1 / 2, 3 / 4, 0, 0]),
     ):
         scores = TableShape(shape).score(["", "anything"], graph)

@@ -14,7 +14,7 @@ RICH = (
     *("overlap_descriptions", "bm25_descriptions", "best_descriptions"),
     *("phrase_columns", "phrase_count_columns", "identifier_hint"),
     *("literal_number", "literal_date", "literal_text"),
-    *("shape_columns", "shape_degree", "shape_keys", "hashed_cosine"),
+    *("shape_columns", "shape_degree", "shape_references", "shape_keys", "hashed_cosine"),
 )
 COSINES = (
     *("cosine_name", "cosine_text", "cosine_columns", "cosine_columns_top3", "cosine_descriptions"),

@@ -1,0 +1,122 @@
+"""Covers of unseen databases at their own levels, and at the mean size of what another system returns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from tqdm import tqdm
+
+from bayeslink.decision.sets import level_of_size, smallest_cover
+from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference
+from bayeslink.evaluation.questions import stored_questions
+from bayeslink.evaluation.report import fit_posteriors
+from bayeslink.evaluation.schemes import FitSettings, fresh_draws
+from bayeslink.evidence.channel import Evidence
+from bayeslink.evidence.peers import load_returned
+from bayeslink.evidence.store import load_evidence
+from bayeslink.inference.posterior import Posterior
+from bayeslink.inference.predictive import predict
+from bayeslink.model.hierarchy import Terms, Variant
+
+
+def cover_rows(config: Mapping) -> Iterator[dict]:
+    """Rows of every pair: each level, then each k of the peer."""
+    fitted: dict[str, dict[str, Posterior]] = {}
+    for pair in tqdm(config["pairs"], unit="pair"):
+        if pair["list"] not in fitted:
+            fitted[pair["list"]] = posteriors(pair["list"], config)
+        evidences = load_evidence(pair["data"], [pair["list"]])
+        for variant, posterior in fitted[pair["list"]].items():
+            ready = [posterior.standardisation.apply(item) for item in evidences]
+            found = [
+                predict(item, fresh_draws(posterior, item, config["seed"]), posterior.support)[0] for item in ready
+            ]
+            same = {"list": pair["list"], "data": pair["data"], "peer": "", "k": 0, "variant": variant}
+            for level in config["levels"]:
+                yield same | {"level": level} | covered(evidences, found, level, config) | NO_PEER
+            for k in pair["k"]:
+                returned = [item.chosen for item in load_returned(pair["peer"], k)]
+                size = float(np.concatenate([item.sum(axis=1) for item in returned]).mean())
+                level = level_of_size(found, size)
+                row = same | {"peer": pair["peer"], "k": k, "level": level}
+                yield row | covered(evidences, found, level, config) | beside(evidences, found, level, returned, config)
+
+
+def posteriors(channel: str, config: Mapping) -> dict[str, Posterior]:
+    """Each variant fitted on the training databases, by name."""
+    training = stored_questions(config["train"], [channel])
+    training = replace(training, evidences=training.evidences[: config["databases"]])
+    variants = [Variant(name) for name in config["variants"]]
+    settings = FitSettings(
+        num_draws=config["draws"],
+        seed=config["seed"],
+        context=tuple(config["context"]),
+        terms=Terms(correlated=True),
+    )
+    found = fit_posteriors(
+        training, variants, ("spider-dev", "bird-dev"), settings, effects=False, max_tables=config["max_tables"]
+    )
+    return dict(zip(config["variants"], found, strict=True))
+
+
+def covered(evidences: Sequence[Evidence], found: Sequence, level: float, config: Mapping) -> dict[str, float | int]:
+    """Share of questions whose gold is inside the cover, with its interval, and the cover's mean size."""
+    chosen, inside = covers(evidences, found, level)
+    share = clustered_bootstrap(inside.astype(float), *clusters(evidences), config["resamples"], rng_of(config))
+    return {
+        "questions": len(inside),
+        "coverage": share.estimate,
+        "coverage_lower": share.lower,
+        "coverage_upper": share.upper,
+        "mean_size": float(chosen.mean()),
+    }
+
+
+def beside(
+    evidences: Sequence[Evidence], found: Sequence, level: float, returned: Sequence[np.ndarray], config: Mapping
+) -> dict[str, float | int]:
+    """The peer's size and coverage on the same questions, and the paired difference."""
+    _, ours = covers(evidences, found, level)
+    theirs = np.concatenate([contains(item.gold, chosen) for item, chosen in zip(evidences, returned, strict=True)])
+    gain = paired_difference(
+        ours.astype(float), theirs.astype(float), *clusters(evidences), config["resamples"], rng_of(config)
+    )
+    test = mcnemar(ours, theirs)
+    return {
+        "peer_size": float(np.concatenate([item.sum(axis=1) for item in returned]).mean()),
+        "peer_coverage": float(theirs.mean()),
+        "gain": gain.estimate,
+        "gain_lower": gain.lower,
+        "gain_upper": gain.upper,
+        "only_ours": test.only_first,
+        "only_peer": test.only_second,
+        "p_value": test.p_value,
+    }
+
+
+NO_PEER = dict.fromkeys(
+    ("peer_size", "peer_coverage", "gain", "gain_lower", "gain_upper", "only_ours", "only_peer", "p_value")
+)
+
+
+def covers(evidences: Sequence[Evidence], found: Sequence, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Size of each question's cover, and whether gold is inside."""
+    chosen = [smallest_cover(item, level).chosen for item in found]
+    inside = [contains(item.gold, cover) for item, cover in zip(evidences, chosen, strict=True)]
+    return np.concatenate([cover.sum(axis=1) for cover in chosen]), np.concatenate(inside)
+
+
+def contains(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Whether every gold table is among the chosen."""
+    return ~(gold & ~chosen).any(axis=1)
+
+
+def clusters(evidences: Sequence[Evidence]) -> tuple[list, np.ndarray]:
+    """Database and gold SQL of each question."""
+    keys = [item.key for item in evidences for _ in range(item.num_questions)]
+    return keys, np.concatenate([item.group for item in evidences])
+
+
+def rng_of(config: Mapping) -> np.random.Generator:
+    """The same resamples for every row."""
+    return np.random.default_rng(config["seed"])
