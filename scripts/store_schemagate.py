@@ -8,21 +8,29 @@ left out, as in the stored evidence, and counted. A second run writes the same b
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from bayeslink.evidence.cache import checkout, replace_file
-from bayeslink.evidence.peers import PEER_SETS, Returned, save_returned
+from bayeslink.evidence.peers import (
+    PEER_SETS,
+    POOLED_RUN,
+    Returned,
+    ReturnedFromPool,
+    save_pooled,
+    save_returned,
+)
 from bayeslink.provenance import sha256
-from bayeslink.schema.corpus import data_home, read_corpus
+from bayeslink.schema.corpus import Corpus, data_home, read_corpus
 from bayeslink.schema.gold import resolve
 
 
 def main() -> None:
     """Store each run and the manifest."""
     parser = argparse.ArgumentParser(description="Store the tables that schemagate returned as arrays.")
-    parser.add_argument("lines", type=Path, nargs="+", help="JSON lines of run_schemagate.py, not pooled")
+    parser.add_argument("lines", type=Path, nargs="+", help="JSON lines of run_schemagate.py")
     parser.add_argument("--out", type=Path, help="folder to write; data/peers of the checkout by default")
     options = parser.parse_args()
     out = options.out or (checkout() or Path.cwd()) / "data" / "peers"
@@ -31,7 +39,8 @@ def main() -> None:
         name, entry = store(path, out)
         runs[name] = entry
         print(f"{name}: {entry['n_questions']} questions, {entry['n_unresolved']} unresolved")
-    manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in PEER_SETS if name in runs}}
+    known = (*PEER_SETS, POOLED_RUN)
+    manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in known if name in runs}}
     text = json.dumps(manifest, indent=2) + "\n"
     replace_file(out / "manifest.json", lambda file: file.write(text.encode()))
 
@@ -40,8 +49,6 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
     """Write one run's arrays; its name and its entry in the manifest."""
     meta = json.loads(path.with_suffix(".meta.json").read_text())
     settings, lines = meta["settings"], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    if settings["pooled"]:
-        raise SystemExit(f"{path}: a pooled run has no database to be stored under; give a run without --pooled")
     if sha256(path) != meta["lines"]:
         raise SystemExit(f"{path}: not the lines that its .meta.json describes; run it again")
     if changed := [name for name, digest in meta["inputs"].items() if sha256(data_home() / name) != digest]:
@@ -52,6 +59,14 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
     missing = [question.id for question in corpus.questions if question.id not in answers]
     if missing or len(answers) != len(lines):
         raise SystemExit(f"{path}: {len(missing)} questions unanswered, {len(lines) - len(answers)} repeated")
+    entry = {
+        "n_questions": len(resolution.gold),
+        "n_unresolved": resolution.num_questions - len(resolution.gold),
+        **{field: meta[field] for field in ("versions", "settings", "inputs", "lines")},
+    }
+    if settings["pooled"]:
+        save_pooled(out / f"{POOLED_RUN}.npz", pooled(corpus, resolution.gold, answers, settings["k"]))
+        return POOLED_RUN, {"file": sha256(out / f"{POOLED_RUN}.npz")} | entry
     runs: dict[int, list[Returned]] = {k: [] for k in settings["k"]}
     for db_id in sorted({question.db_id for question in corpus.questions}):
         graph = corpus.schemas[db_id]
@@ -70,12 +85,24 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
     parts = [settings["data"], settings["split"], "evidence" if settings["text"] != "question" else ""]
     name = "-".join(["schemagate", *filter(None, parts), *(["descriptions"] if settings["descriptions"] else [])])
     save_returned(out / f"{name}.npz", runs)
-    return name, {
-        "file": sha256(out / f"{name}.npz"),
-        "n_questions": len(resolution.gold),
-        "n_unresolved": resolution.num_questions - len(resolution.gold),
-        **{field: meta[field] for field in ("versions", "settings", "inputs", "lines")},
-    }
+    return name, {"file": sha256(out / f"{name}.npz")} | entry
+
+
+def pooled(
+    corpus: Corpus, gold: Mapping[str, frozenset[int]], answers: Mapping[str, dict], ks: Sequence[int]
+) -> dict[int, ReturnedFromPool]:
+    """For each question with resolved gold, in order: how many tables came back, and whether all gold ones did."""
+    asked = [question for question in corpus.questions if question.id in gold]
+    found = {}
+    for k in ks:
+        returned = [{(owner, table.casefold()) for owner, table in answers[item.id][str(k)]} for item in asked]
+        needed = [
+            {(item.db_id, corpus.schemas[item.db_id].tables[place].name.casefold()) for place in gold[item.id]}
+            for item in asked
+        ]
+        holds = [want <= have for want, have in zip(needed, returned, strict=True)]
+        found[k] = ReturnedFromPool(np.array([len(have) for have in returned]), np.array(holds))
+    return found
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bayeslink.schema.corpus import read_corpus
+from bayeslink.schema.gold import resolve
+
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample"
 _spec = importlib.util.spec_from_file_location("sample_build", SAMPLE / "build.py")
 sample = importlib.util.module_from_spec(_spec)
@@ -218,3 +221,11 @@ def test_command_line_builds_files(tmp_path):
 def test_jsonl_is_plain_utf8():
     for line in (SAMPLE / "questions.jsonl").read_text(encoding="utf-8").splitlines():
         assert json.dumps(json.loads(line), ensure_ascii=False) == line
+
+
+def test_the_stored_catalogues_are_those_of_the_databases(tmp_path):
+    sample.write_schemas(tmp_path / "schemas.jsonl")
+    assert (tmp_path / "schemas.jsonl").read_bytes() == (SAMPLE / "schemas.jsonl").read_bytes()
+    corpus = read_corpus(SAMPLE)
+    assert sorted(corpus.schemas) == DATABASES
+    assert len(resolve(corpus).gold) == len(QUESTIONS)

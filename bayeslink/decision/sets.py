@@ -74,7 +74,7 @@ def level_of_size(distributions: Sequence[Distribution], size: float) -> float:
         size: Mean number of tables.
 
     Raises:
-        ValueError: If there is no question, or even the emptiest covers have more tables than `size`.
+        ValueError: If there is no question, or `size` is negative.
     """
 
     def mean_size(level: float) -> float:
@@ -82,11 +82,12 @@ def level_of_size(distributions: Sequence[Distribution], size: float) -> float:
 
     if not sum(len(item.marginals) for item in distributions):
         raise ValueError("distributions hold no question: there is no cover to size")
+    if size < 0:
+        raise ValueError(f"size={size}: a mean number of tables is at least 0")
+    # The empty set covers a level of about 0, so that some level always fits.
     widest, narrowest = LEAST_EPS, 1 - LEAST_EPS
     if mean_size(1 - widest) <= size:
         return 1 - widest
-    if (found := mean_size(1 - narrowest)) > size:
-        raise ValueError(f"size={size}: covers at any level have at least {found:.3g} tables in the mean; allow more")
     for _ in range(LEVEL_STEPS):
         middle = float(np.sqrt(widest * narrowest))
         if mean_size(1 - middle) <= size:

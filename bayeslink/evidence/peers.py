@@ -3,7 +3,8 @@
 A file holds one set of questions, its databases one after the other: for each number of tables k that was asked
 for, `place [ks, pairs]` over (question, table) pairs, row by row; k itself; and the number of tables and questions
 of each database. Questions and databases are those of the stored evidence of the same set, in the same order, so
-the two can be paired. Its only texts are the names of databases.
+the two can be paired. Its only texts are the names of databases. A run on a pool of databases is stored by how many
+tables came back for each question and whether all gold tables, of the right database, were among them.
 """
 
 import os
@@ -11,6 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -18,7 +20,17 @@ from jaxtyping import Bool, Int
 from bayeslink.evidence.cache import checkout
 from bayeslink.evidence.store import DatabaseKey, save_arrays
 
-__all__ = ["PEER_SETS", "Returned", "load_returned", "peers_home", "save_returned"]
+__all__ = [
+    "PEER_SETS",
+    "POOLED_RUN",
+    "Returned",
+    "ReturnedFromPool",
+    "load_pooled",
+    "load_returned",
+    "peers_home",
+    "save_pooled",
+    "save_returned",
+]
 
 PEER_SETS = (
     "schemagate-spider-dev",
@@ -28,6 +40,21 @@ PEER_SETS = (
     "schemagate-bird-dev-evidence-descriptions",
 )
 """Names of the stored runs: system, set of questions, and "-descriptions" where it read the columns' descriptions."""
+
+POOLED_RUN = "schemagate-spider-dev-pooled"
+"""Name of the stored run on all databases of Spider at once."""
+
+
+class ReturnedFromPool(NamedTuple):
+    """What came back from a pool for each question, in the order of the corpus.
+
+    Attributes:
+        size: Number of tables.
+        holds_gold: Whether every gold table of the right database is among them.
+    """
+
+    size: Int[np.ndarray, " questions"]
+    holds_gold: Bool[np.ndarray, " questions"]
 
 
 @dataclass(frozen=True)
@@ -92,12 +119,7 @@ def load_returned(name: str, k: int) -> list[Returned]:
     """
     if name not in PEER_SETS:
         raise ValueError(f"name={name!r}: use one of {', '.join(PEER_SETS)}")
-    path = peers_home() / f"{name}.npz"
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {entry: archive[entry] for entry in archive.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read ({error}); run scripts/store_schemagate.py") from error
+    arrays = _arrays(name)
     ks = arrays["ks"].tolist()
     if k not in ks:
         raise ValueError(f"k={k}: {name} was run at k in {ks}; use one of these or run it again")
@@ -133,3 +155,38 @@ def save_returned(path: Path, runs: Mapping[int, Sequence[Returned]]) -> None:
             "place": np.stack([np.concatenate([item.place.ravel() for item in runs[k]]) for k in ks]).astype(np.int16),
         },
     )
+
+
+def load_pooled() -> dict[int, ReturnedFromPool]:
+    """What came back from the pool of `POOLED_RUN`, by the number of tables asked for.
+
+    Raises:
+        ValueError: If the file is missing or broken.
+    """
+    arrays = _arrays(POOLED_RUN)
+    return {
+        int(k): ReturnedFromPool(size.astype(np.int64), holds)
+        for k, size, holds in zip(arrays["ks"], arrays["size"], arrays["holds_gold"], strict=True)
+    }
+
+
+def save_pooled(path: Path, runs: Mapping[int, ReturnedFromPool]) -> None:
+    """Write what came back from a pool at each k; same answers, same bytes."""
+    ks = sorted(runs)
+    save_arrays(
+        path,
+        {
+            "ks": np.array(ks, dtype=np.int32),
+            "size": np.stack([runs[k].size for k in ks]).astype(np.int32),
+            "holds_gold": np.stack([runs[k].holds_gold for k in ks]),
+        },
+    )
+
+
+def _arrays(name: str) -> dict[str, np.ndarray]:
+    path = peers_home() / f"{name}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {entry: archive[entry] for entry in archive.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read ({error}); run scripts/store_schemagate.py") from error

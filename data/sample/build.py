@@ -1,16 +1,23 @@
-"""Builds the sample databases as SQLite files; `--check` runs every gold query and prints counts."""
+"""Builds the sample databases as SQLite files; `--check` runs every gold query and prints counts.
+
+`--schemas FILE` writes their catalogues in the line format, as `schemas.jsonl` holds them.
+"""
 
 import argparse
 import json
 import re
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from sqlglot import exp, parse_one
 
-__all__ = ["Counts", "build", "check", "database_ids", "gold_tables", "open_database", "questions", "words"]
+from bayeslink.schema.database import read_database
+from bayeslink.schema.schema_lines import schema_line
+
+__all__ = ["Counts", "build", "check", "database_ids", "gold_tables", "open_database", "questions", "words", "write_schemas"]
 
 HERE = Path(__file__).resolve().parent
 PLURAL = re.compile(r"(?<=ss|ch|sh)es$|(?<=x)es$|(?<=[^sui])s$")
@@ -82,14 +89,26 @@ def check() -> Counts:
     return Counts(*sizes, share=sum(unshared) / len(unshared))
 
 
+def write_schemas(path: Path) -> None:
+    """One line for each database, as bayeslink reads its catalogue."""
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder), database_ids())
+        graphs = {db_id: read_database(str(Path(folder) / f"{db_id}.sqlite")) for db_id in database_ids()}
+    lines = [json.dumps(schema_line(db_id, graph), ensure_ascii=False) for db_id, graph in graphs.items()]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Build or check the sample databases.")
     parser.add_argument("outdir", nargs="?", type=Path, default=HERE.parent / "cache" / "sample")
     parser.add_argument("db_id", nargs="*", default=database_ids(), help="default: all")
     parser.add_argument("--check", action="store_true", help="run the gold queries and print counts")
+    parser.add_argument("--schemas", type=Path, help="write the catalogues to this file instead")
     args = parser.parse_args()
-    if args.check:
+    if args.schemas:
+        write_schemas(args.schemas)
+    elif args.check:
         print("\n".join(f"{name}: {round(value, 3)}" for name, value in check()._asdict().items()))
     else:
         build(args.outdir, args.db_id)

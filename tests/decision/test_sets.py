@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bayeslink.decision.sets import abstention, credible_collection, smallest_cover
+from bayeslink.decision.sets import abstention, credible_collection, level_of_size, smallest_cover
 
 A, B, C = frozenset({0}), frozenset({1}), frozenset({2})
 LEVELS = (0.05, 0.5, 0.8, 0.95, 1.0)
@@ -99,3 +99,31 @@ def test_no_question_gives_no_verdict(build):
     found = abstention(build([], 2))
     assert found.abstained.shape == (0,)
     assert found.abstained.dtype == bool
+
+
+@pytest.mark.parametrize("size", [0.4, 1.0, 1.7, 2.5, 3.0])
+def test_the_level_of_a_size_is_the_largest_that_fits(build, size):
+    rng = np.random.default_rng(3)
+    subsets = [A, B, C, A | B, B | C, A | B | C, frozenset()]
+    found = [
+        build([dict(zip(subsets, row, strict=True)) for row in rng.dirichlet(np.full(7, 0.5), questions)], 3)
+        for questions in (4, 7)
+    ]
+
+    def mean_size(level: float) -> float:
+        return float(np.concatenate([smallest_cover(item, level).chosen.sum(axis=1) for item in found]).mean())
+
+    level = level_of_size(found, size)
+    assert mean_size(level) <= size
+    if level < 1 - 2e-12:
+        # Any level that is noticeably larger has covers that are too large.
+        assert mean_size(1 - (1 - level) * (1 - 1e-6)) > size
+    assert mean_size(1 - 1e-12) <= 3.0
+
+
+def test_a_size_that_cannot_be_is_refused(build):
+    with pytest.raises(ValueError, match=r"size=-0.5: a mean number of tables is at least 0"):
+        level_of_size([build([{A: 0.1, B: 0.9}], 3)], -0.5)
+    assert level_of_size([build([{A: 0.1, B: 0.9}], 3)], 0.0) < 1e-9
+    with pytest.raises(ValueError, match="distributions hold no question"):
+        level_of_size([], 2.0)

@@ -22,7 +22,7 @@ def test_every_channel(channel):
 def test_names():
     assert [channel.name for channel in CHANNELS] == [
         *("identifier_hint", "literal_number", "literal_date", "literal_text"),
-        *("shape_columns", "shape_degree", "shape_keys"),
+        *("shape_columns", "shape_degree", "shape_references", "shape_keys"),
     ]
     assert len(set(identities([*CHANNELS]))) == len(CHANNELS)
 

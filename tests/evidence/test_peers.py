@@ -9,7 +9,17 @@ import pytest
 
 from bayeslink.evidence import peers
 from bayeslink.evidence.cache import checkout
-from bayeslink.evidence.peers import PEER_SETS, Returned, load_returned, peers_home, save_returned
+from bayeslink.evidence.peers import (
+    PEER_SETS,
+    POOLED_RUN,
+    Returned,
+    ReturnedFromPool,
+    load_pooled,
+    load_returned,
+    peers_home,
+    save_pooled,
+    save_returned,
+)
 from bayeslink.evidence.store import load_evidence
 
 COMMITTED = (checkout() or Path()) / "data" / "peers"
@@ -79,8 +89,9 @@ def test_refusals(home: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_committed_files_are_those_of_the_manifest():
     runs = json.loads((COMMITTED / "manifest.json").read_text())["runs"]
-    assert {path.name for path in COMMITTED.iterdir()} == {*(f"{name}.npz" for name in PEER_SETS), "manifest.json"}
-    assert tuple(runs) == PEER_SETS
+    names = (*PEER_SETS, POOLED_RUN)
+    assert {path.name for path in COMMITTED.iterdir()} == {*(f"{name}.npz" for name in names), "manifest.json"}
+    assert tuple(runs) == names
     evidence = json.loads((COMMITTED_EVIDENCE / "manifest.json").read_text())["inputs"]
     for name, entry in runs.items():
         assert hashlib.sha256((COMMITTED / f"{name}.npz").read_bytes()).hexdigest() == entry["file"]
@@ -119,3 +130,31 @@ def test_committed_runs_pair_with_the_stored_evidence(case, monkeypatch: pytest.
     if coverage is not None:
         # Published to one decimal of a per cent; the page was measured with another version.
         assert held.mean() == pytest.approx(coverage, abs=0.001)
+
+
+def test_a_pooled_run_round_trips(home: Path):
+    runs = {
+        10: ReturnedFromPool(np.array([12, 26, 9]), np.array([True, True, False])),
+        5: ReturnedFromPool(np.array([6, 5, 4]), np.array([True, False, False])),
+    }
+    path = home / f"{POOLED_RUN}.npz"
+    save_pooled(path, runs)
+    found = load_pooled()
+    assert list(found) == [5, 10]
+    for k, expected in runs.items():
+        np.testing.assert_array_equal(found[k].size, expected.size)
+        np.testing.assert_array_equal(found[k].holds_gold, expected.holds_gold)
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="store_schemagate"):
+        load_pooled()
+
+
+def test_the_committed_pooled_run_is_what_its_page_states():
+    """74.3, 85.7 and 94.0 % at 16.9, 32.3 and 62.6 tables (schemagate's page)."""
+    found = load_pooled()
+    stated = {5: (16.9, 0.743), 10: (32.3, 0.857), 20: (62.6, 0.940)}
+    assert set(found) == set(stated)
+    for k, (size, share) in stated.items():
+        assert len(found[k].size) == sum(item.num_questions for item in load_evidence("spider-dev"))
+        assert found[k].size.mean() == pytest.approx(size, abs=0.06)
+        assert found[k].holds_gold.mean() == pytest.approx(share, abs=0.0006)

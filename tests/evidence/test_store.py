@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 from bayeslink.evidence import store
+from bayeslink.evaluation.ranking import average_precision
 from bayeslink.evidence.benchmark import corpus_evidence, question_text
+from bayeslink.evidence.boosted import Trees
 from bayeslink.evidence.cache import checkout
 from bayeslink.evidence.channel import Evidence, covariates
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
+from bayeslink.evidence.kinds import TREES_HOME
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.store import (
+    ROBUSTNESS_SETS,
     SETS,
     evidence_home,
     load_evidence,
@@ -25,6 +29,7 @@ from bayeslink.evidence.store import (
     save_evidence,
     save_fingerprints,
     save_twins,
+    stored_files,
 )
 from bayeslink.schema.corpus import Corpus, Question, read_corpus
 from bayeslink.schema.split import are_twins
@@ -245,3 +250,67 @@ def test_rebuilding_gives_the_committed_arrays(benchmark: Path, name: str, folde
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-6, atol=1e-6)
     for field in ("edges", "edge_types", "covariates", "gold", "group"):
         np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+
+
+def test_channels_come_from_the_families_that_hold_them():
+    mixed = load_evidence("spider-dev", ("boosted", "token_overlap", "bm25_columns"))
+    parts = [load_evidence("spider-dev", (name,)) for name in ("boosted", "token_overlap", "bm25_columns")]
+    for found, *single in zip(mixed, *parts, strict=True):
+        assert found.channels == ("boosted", "token_overlap", "bm25_columns")
+        np.testing.assert_array_equal(found.values, np.concatenate([item.values for item in single], axis=2))
+        assert found.key == single[0].key
+    names = [path.relative_to(evidence_home()).as_posix() for path in stored_files("spider-dev", ("bm25", "boosted"))]
+    assert names == ["spider-dev.npz", "boosted/spider-dev.npz"]
+    with pytest.raises(ValueError, match=r"channels \['telepathy'\] are not among those of the stored set spider-dev"):
+        load_evidence("spider-dev", ("telepathy",))
+    with pytest.raises(ValueError, match="name='spider-x': use one of"):
+        load_evidence("spider-x", ("bm25",))
+
+
+@pytest.mark.parametrize("name", ROBUSTNESS_SETS)
+def test_robustness_sets_ask_about_the_databases_of_spider_dev(name):
+    known = {item.db_id: item for item in load_evidence("spider-dev", ("boosted",))}
+    found = load_evidence(name, ("boosted", "name_any"))
+    assert {item.key for item in found} <= {item.key for item in known.values()}
+    if name == "spider-syn-dev":
+        for item in found:
+            np.testing.assert_array_equal(item.gold, known[item.db_id].gold)
+    with pytest.raises(ValueError, match="token_overlap"):
+        load_evidence(name, ("token_overlap",))
+
+
+@pytest.mark.parametrize("family", ["rich", "boosted"])
+def test_families_are_what_their_manifests_say(family):
+    folder = evidence_home() / family
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert set(manifest["files"]) == {f"{name}.npz" for name in (*SETS, *ROBUSTNESS_SETS)}
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    if family == "boosted":
+        held = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+        twins = load_twins()
+        barred = {"/".join(key) for key in held | {twin for key in held for twin in twins[key]}}
+        assert not barred & set(manifest["training"])
+        rich = json.loads((evidence_home() / "rich" / "manifest.json").read_text())["files"]
+        assert manifest["inputs"] == rich
+        for kind, digest in manifest["trees"].items():
+            assert hashlib.sha256((TREES_HOME / f"{kind}.json.gz").read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.parametrize("name", ["spider-dev", "bird-dev-evidence", "spider-realistic"])
+def test_stored_scores_are_those_of_the_trees(name):
+    kinds = ("boosted", "boosted_names", "boosted_lexical")
+    for kind in kinds:
+        trees = Trees.load(TREES_HOME / f"{kind}.json.gz")
+        base, stored = load_evidence(name, trees.channels), load_evidence(name, (kind,))
+        for raw, found in zip(base[:3], stored[:3], strict=True):
+            np.testing.assert_allclose(trees.score(raw), found.values[:, :, 0], atol=2e-6)
+
+
+def test_training_databases_are_scored_by_trees_that_have_not_seen_them():
+    """Their own trees would rank them better than these do."""
+    trees = Trees.load(TREES_HOME / "boosted.json.gz")
+    base, stored = load_evidence("bird-train", trees.channels)[:20], load_evidence("bird-train", ("boosted",))[:20]
+    seen = np.mean([average_precision(trees.score(item), item.gold).mean() for item in base])
+    cross = np.mean([average_precision(item.values[:, :, 0], item.gold).mean() for item in stored])
+    assert cross < seen - 0.005
