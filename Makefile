@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint quick paper pdf reproduce notebooks posteriors evidence clean
+.PHONY: help install embeddings demo test lint quick paper pdf reproduce notebooks posteriors evidence trees clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -14,7 +14,9 @@ PLOTS := $(wildcard bayeslink/plots/*.py)
 FIRST := placebo_graphs
 SHARING := recovery overconfidence abstention joint_distribution baselines
 PARALLEL := simulation
-LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales
+LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales \
+	evidence_channels pooled_catalogue
+KINDS := lexical embedding boosted boosted_lexical
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
@@ -76,7 +78,8 @@ notebooks/%.ipynb: notebooks/%.py notebooks/build.py $(CORE) $(PLOTS) | .venv/.i
 
 # The long ones are taken as stored; without this, a change anywhere in the package would rerun them here.
 ifneq ($(filter paper pdf reproduce,$(MAKECMDGOALS)),)
-AS_STORED := $(if $(filter pdf,$(MAKECMDGOALS)),$(STORED),$(LONG))
+AS_KINDS := lexical embedding boosted boosted_lexical
+STORED := $(if $(filter pdf,$(MAKECMDGOALS)),$(STORED),$(LONG))
 $(foreach name,$(AS_STORED),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
 endif
 
@@ -98,8 +101,12 @@ figures/%: paper/figures/%.pdf ;
 
 evidence: .venv/.embeddings ## rebuild data/evidence from the benchmarks' texts ($$BAYESLINK_DATA)
 	$(BIN)/python scripts/build_evidence.py
+	$(BIN)/python scripts/build_evidence.py --rich
 
-posteriors: bayeslink/posteriors/lexical.nc bayeslink/posteriors/embedding.nc ## refit the shipped posteriors
+trees: .venv/.installed ## train the boosted trees again, and score data/evidence with them
+	$(BIN)/python scripts/train_boosted.py
+
+posteriors: $(KINDS:%=bayeslink/posteriors/%.nc) ## refit the shipped posteriors
 
 bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
 	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* --max-tables 30 \

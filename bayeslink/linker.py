@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from bayeslink.decision.selection import Selection
 from bayeslink.decision.sets import Abstention, abstention, smallest_cover
-from bayeslink.evidence.channel import Channel, compute_evidence
+from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
 from bayeslink.evidence.words import content_words
@@ -367,8 +367,7 @@ class SchemaLinker:
             independent_probability = independent.marginals[0]
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)
-        asked = [not isinstance(channel, TableShape) for channel in self.channels]
-        no_evidence = (np.ptp(raw.values[:, :, asked], axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
+        no_evidence = self._says_nothing(text, raw)
         neighbours = np.zeros(self.graph.num_tables)
         gains = np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges))
         for edge, gain in zip(self.graph.edges, gains, strict=True):
@@ -389,6 +388,14 @@ class SchemaLinker:
             ),
             neighbours,
         )
+
+    def _says_nothing(self, text: str, raw: Evidence) -> Bool[np.ndarray, " questions"]:
+        """Whether no channel tells a table from another; trees are asked what they read, for shapes move them too."""
+        channels = [base for channel in self.channels for base in getattr(channel, "base", (channel,))]
+        if len(channels) != len(self.channels):
+            raw = compute_evidence(self.graph, [text], channels)
+        asked = [not isinstance(channel, TableShape) for channel in channels]
+        return (np.ptp(raw.values[:, :, asked], axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
 
 
 def kind_channels(kind: str) -> tuple[str, ...]:

@@ -17,7 +17,17 @@ from sqlglot import exp, parse_one
 from bayeslink.schema.database import read_database
 from bayeslink.schema.schema_lines import schema_line
 
-__all__ = ["Counts", "build", "check", "database_ids", "gold_tables", "open_database", "questions", "words", "write_schemas"]
+__all__ = [
+    "Counts",
+    "build",
+    "check",
+    "database_ids",
+    "gold_tables",
+    "open_database",
+    "questions",
+    "words",
+    "write_schemas",
+]
 
 HERE = Path(__file__).resolve().parent
 PLURAL = re.compile(r"(?<=ss|ch|sh)es$|(?<=x)es$|(?<=[^sui])s$")

@@ -6,7 +6,8 @@ from conftest import QUESTIONS
 from fields_cases import described
 
 from bayeslink.evidence.channel import Channel, compute_evidence
-from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
+from bayeslink.evidence.boosted import BoostedChannel
+from bayeslink.evidence.kinds import KINDS, TREES, channels_named, default_channels, trees_base
 
 RICH = (
     *("name_share", "name_any", "name_full", "phrase_name", "bm25_name"),
@@ -25,7 +26,7 @@ NAMES = {
     "embedding": ("token_overlap", "bm25", "embedding_cosine"),
     "rich": RICH,
     "rich_embedding": (*RICH, *COSINES),
-}
+} | {kind: (kind,) for kind in TREES}
 
 
 def test_default_channels():
@@ -35,7 +36,7 @@ def test_default_channels():
         assert tuple(channel.name for channel in default_channels(kind)) == names
     assert len({channel.identity for channel in channels.values()}) == len(channels)
     assert all(isinstance(channel, Channel) for channel in channels.values())
-    with pytest.raises(ValueError, match="kind='other': use one of lexical, embedding, rich, rich_embedding"):
+    with pytest.raises(ValueError, match="kind='other': use one of lexical, embedding, rich, rich_embedding, boosted"):
         default_channels("other")
 
 
@@ -53,3 +54,24 @@ def test_rich_evidence_has_a_score_of_each_channel():
     # Every channel tells some table from another in some question or, of literals, would with one.
     silent = [name for name, spread in zip(RICH, np.ptp(found.values, axis=1).max(axis=0), strict=True) if not spread]
     assert silent == ["identifier_hint", "literal_number", "literal_date", "literal_text"]
+
+
+def test_trees_read_what_they_were_trained_on():
+    without = [name for name in (*RICH, *COSINES) if "descriptions" not in name]
+    assert [*trees_base("boosted_names")] == without
+    assert len(without) == len(RICH) + len(COSINES) - 4
+    assert trees_base("boosted") == (*RICH, *COSINES)
+    assert trees_base("boosted_lexical") == RICH
+    for kind in TREES:
+        (channel,) = default_channels(kind)
+        assert isinstance(channel, BoostedChannel)
+        assert channel.trees.channels == trees_base(kind) == tuple(base.name for base in channel.base)
+    with pytest.raises(ValueError, match="kind='rich': use one of boosted"):
+        trees_base("rich")
+
+
+def test_trees_score_a_schema_without_embeddings():
+    (channel,) = channels_named(("boosted_lexical",))
+    scores = channel.score(QUESTIONS, described())
+    assert np.isfinite(scores).all()
+    assert np.ptp(scores[0]) > 1
