@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bayeslink.evidence.boosted import TreeSettings, cross_fitted
+from bayeslink.evidence.boosted import cross_fitted
 from bayeslink.evidence.cache import replace_file
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.kinds import TREES, TREES_HOME, trees_base
 from bayeslink.evidence.store import ROBUSTNESS_SETS, SETS, evidence_home, load_evidence, load_twins, save_evidence
+from bayeslink.evidence.trees import TreeSettings
 from bayeslink.provenance import sha256
 from bayeslink.schema.split import folds_by_database
 

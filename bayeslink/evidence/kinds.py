@@ -32,7 +32,7 @@ TREES = ("boosted", "boosted_names", "boosted_lexical")
 KINDS = ("lexical", "embedding", "rich", "rich_embedding", *TREES)
 """Names of the lists of channels."""
 
-TREES_HOME = Path(__file__).parent / "trees"
+TREES_HOME = Path(__file__).parent / "fitted"
 """Folder of the trees."""
 
 

@@ -10,10 +10,11 @@ from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.ranking import all_gold_at_k, average_precision
 from bayeslink.evaluation.report import evaluate, fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
-from bayeslink.evidence.boosted import TreeSettings, fit_first
+from bayeslink.evidence.boosted import fit_first
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.kinds import TREES, default_channels
 from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.evidence.trees import TreeSettings
 from bayeslink.model.hierarchy import Terms, Variant
 
 RICH = tuple(channel.name for channel in default_channels("rich_embedding"))

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from conftest import QUESTIONS, harbour
 
-from bayeslink.evidence import boosted
-from bayeslink.evidence.boosted import BoostedChannel, Trees, TreeSettings, cross_fitted, fit_first, neighbour_support
+from bayeslink.evidence.boosted import BoostedChannel, cross_fitted, fit_first
 from bayeslink.evidence.channel import Evidence, compute_evidence, covariates
 from bayeslink.evidence.embedding import MissingExtraError
 from bayeslink.evidence.fields import NameMatch
 from bayeslink.evidence.lexical import BM25
+from bayeslink.evidence.trees import NO_NEIGHBOUR, Trees, TreeSettings, neighbour_support
 
 SETTINGS = TreeSettings(rounds=30, least=5, folds=3, threads=1)
 
@@ -45,7 +45,7 @@ def folds(evidences: list[Evidence]) -> dict[tuple[str, str], int]:
 def by_hand(scores: list[float], edges: list[tuple[int, int]], table: int) -> list[float]:
     """first, second, expected, bridge and gap of one table, by the module's equations."""
     around = [b if a == table else a for a, b in edges if table in (a, b)]
-    ranked = sorted((scores[u] for u in around), reverse=True) + [boosted.NO_NEIGHBOUR] * 2
+    ranked = sorted((scores[u] for u in around), reverse=True) + [NO_NEIGHBOUR] * 2
     sigma = [1 / (1 + np.exp(-s)) for s in scores]
     joined = {frozenset(edge) for edge in edges}
     bridges = [sigma[u] * sigma[v] for u, v in combinations(around, 2) if frozenset((u, v)) not in joined]

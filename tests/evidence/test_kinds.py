@@ -5,8 +5,8 @@ import pytest
 from conftest import QUESTIONS
 from fields_cases import described
 
-from bayeslink.evidence.channel import Channel, compute_evidence
 from bayeslink.evidence.boosted import BoostedChannel
+from bayeslink.evidence.channel import Channel, compute_evidence
 from bayeslink.evidence.kinds import KINDS, TREES, channels_named, default_channels, trees_base
 
 RICH = (

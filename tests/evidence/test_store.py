@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayeslink.evidence import store
 from bayeslink.evaluation.ranking import average_precision
+from bayeslink.evidence import store
 from bayeslink.evidence.benchmark import corpus_evidence, question_text
-from bayeslink.evidence.boosted import Trees
 from bayeslink.evidence.cache import checkout
 from bayeslink.evidence.channel import Evidence, covariates
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
@@ -31,6 +30,7 @@ from bayeslink.evidence.store import (
     save_twins,
     stored_files,
 )
+from bayeslink.evidence.trees import Trees
 from bayeslink.schema.corpus import Corpus, Question, read_corpus
 from bayeslink.schema.split import are_twins
 
