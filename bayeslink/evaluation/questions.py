@@ -1,6 +1,7 @@
 """Questions to fit or to score: the stored numeric arrays, or a corpus folder."""
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bayeslink.evidence.benchmark import corpus_evidence
+from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, Evidence, cache_home
 from bayeslink.evidence.store import SETS, evidence_home, load_evidence, load_fingerprints, load_twins, stored_files
 from bayeslink.schema.corpus import Corpus
@@ -16,6 +18,8 @@ from bayeslink.schema.split import find_twins, hashed_fingerprint
 __all__ = ["Questions", "corpus_questions", "stored_questions", "stored_set"]
 
 Key = tuple[str, str]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ def corpus_questions(
 ) -> Questions:
     """A corpus in the line format as a set of questions; scores are kept in the cache.
 
+    A warning is logged where trees among the channels were trained on a database of the corpus.
+
     Args:
         corpus: The questions and schemas.
         channels: The sources of evidence.
@@ -107,6 +113,17 @@ def corpus_questions(
     evidences, resolution = corpus_evidence(
         corpus, channels, with_evidence=with_evidence, cache=cache_home(), progress=progress
     )
+    for channel in channels:
+        known = set(channel.trees.trained) if isinstance(channel, BoostedChannel) else set()
+        if seen := sorted(item.db_id for item in evidences if "/".join(item.key) in known):
+            _log.warning(
+                "channel %s: its trees were trained on %d of these %d databases (%s, ...) and score them too well; "
+                "fit on the stored sets instead, whose scores are cross-fitted, or leave these databases out",
+                channel.name,
+                len(seen),
+                len(evidences),
+                seen[0],
+            )
     graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
     prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
     unresolved = len(resolution.failures)

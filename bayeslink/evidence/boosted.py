@@ -77,7 +77,7 @@ def fit_first(evidences: Sequence[Evidence], settings: TreeSettings = TreeSettin
         MissingExtraError: Without the extra `boosted`.
     """
     data = _Data.of(evidences)
-    return Trees(data.channels, fit_stage(data.features, data.gold, settings).model_to_string(), "")
+    return Trees(data.channels, fit_stage(data.features, data.gold, settings).model_to_string(), "", data.trained)
 
 
 def cross_fitted(
@@ -107,7 +107,7 @@ def cross_fitted(
         for features in (data.features, second):
             texts.append(fit_stage(features, data.gold, settings).model_to_string())
             bar.update()
-    return Trees(data.channels, *texts), scores
+    return Trees(data.channels, *texts, data.trained), scores
 
 
 class _Data(NamedTuple):
@@ -118,6 +118,11 @@ class _Data(NamedTuple):
     features: list[Float32[np.ndarray, "questions tables features"]]
     gold: list[np.ndarray]
     edges: list[np.ndarray]
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Names of the databases, each once."""
+        return tuple(sorted({"/".join(key) for key in self.keys}))
 
     @classmethod
     def of(cls, evidences: Sequence[Evidence]) -> "_Data":

@@ -91,11 +91,13 @@ class Trees:
         channels: The channels they read, in this order.
         first: f_1 as LightGBM writes it.
         second: f_2 as LightGBM writes it; empty where the score is s_t.
+        trained: "data set/db_id" of the training databases, whose tables they score too well.
     """
 
     channels: tuple[str, ...]
     first: str
     second: str
+    trained: tuple[str, ...] = ()
 
     def score(self, evidence: Evidence) -> Float[np.ndarray, "questions tables"]:
         """b_t above, or s_t without a second stage, log-odds.
@@ -125,7 +127,7 @@ class Trees:
 
     def save(self, path: Path) -> None:
         """Write the trees as compressed JSON; same trees, same bytes."""
-        document = {"channels": self.channels, "first": self.first, "second": self.second}
+        document = {name: getattr(self, name) for name in ("channels", "first", "second", "trained")}
         packed = gzip.compress(json.dumps(document).encode(), mtime=0)
         replace_file(path, lambda file: file.write(packed))
 
@@ -138,7 +140,8 @@ class Trees:
         """
         try:
             document = json.loads(gzip.decompress(path.read_bytes()))
-            return cls(tuple(document["channels"]), document["first"], document["second"])
+            parts = document["first"], document["second"]
+            return cls(tuple(document["channels"]), *parts, tuple(document["trained"]))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"trees {path} cannot be read ({error}); run scripts/train_boosted.py") from error
 

@@ -1,13 +1,16 @@
 """Names of stored sets, and questions from the stored arrays and from a corpus."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bayeslink.evaluation.questions import corpus_questions, stored_questions, stored_set
+from bayeslink.evidence.boosted import BoostedChannel, fit_first
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.store import SETS
+from bayeslink.evidence.trees import TreeSettings
 from bayeslink.schema.corpus import Corpus, Question, read_corpus, write_corpus
 from bayeslink.schema.graph import Column, RawKey, Table, build_graph
 from bayeslink.schema.split import hashed_fingerprint
@@ -107,3 +110,15 @@ def test_the_evidence_sentence_is_read_only_on_demand(corpus):
     plain, helped = (corpus_questions(corpus, [TokenOverlap()], flag).evidences[0].values for flag in (False, True))
     assert (plain[0] != helped[0]).any()
     np.testing.assert_array_equal(plain[1:], helped[1:])
+
+
+def test_trees_that_know_a_database_are_reported(corpus, tmp_path, caplog):
+    labelled = corpus_questions(corpus, [TokenOverlap(), BM25()], with_evidence=False).evidences
+    fit_first(labelled, TreeSettings(rounds=2, least=1)).save(tmp_path / "own.json.gz")
+    channel = BoostedChannel("own", (TokenOverlap(), BM25()), tmp_path / "own.json.gz")
+    assert not caplog.records
+    corpus_questions(corpus, [channel], with_evidence=False)
+    assert "channel own: its trees were trained on 1 of these 1 databases (a, ...)" in caplog.text
+    caplog.clear()
+    corpus_questions(replace(corpus, name="other bay"), [channel], with_evidence=False)
+    assert not caplog.records

@@ -128,6 +128,7 @@ def test_same_data_same_trees_whatever_the_threads(tmp_path):
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
     loaded = Trees.load(tmp_path / "one.json.gz")
     assert loaded.channels == first.channels
+    assert loaded.trained == first.trained == tuple(f"made/db{number}" for number in range(6))
     assert loaded.identity == first.identity
     np.testing.assert_array_equal(loaded.score(evidences[1]), first.score(evidences[1]))
 
