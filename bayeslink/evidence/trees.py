@@ -12,7 +12,8 @@ over its neighbours N(t) in the foreign-key graph,
     first, second   largest and second largest s_u, u in N(t); -9 where there is none
     expected        sum of sigma(s_u), u in N(t)
     bridge          largest sigma(s_u) sigma(s_v) of two neighbours u, v that are not joined to each other; 0 without
-    gap             max_u s_u - s_t over all tables u.
+    gap             max_u s_u - s_t over all tables u
+    values          largest value of each channel over u in N(t); -1 where there is none.
 
 A junction table is needed because of the tables on its two sides, and says little itself: f_2 can see that, and the
 autologistic model that takes b as evidence still has its own coupling, which the fit makes as large as b left to do.
@@ -53,6 +54,9 @@ FORMS = ("value", "below_best", "rank")
 
 NO_NEIGHBOUR = -9.0
 """`first` and `second` of a table without so many neighbours, log-odds; less than any tree says."""
+
+NO_VALUE = -1.0
+"""Largest value over the neighbours of a table without any; no channel scores less."""
 
 
 class TreeSettings(NamedTuple):
@@ -155,11 +159,7 @@ def neighbour_support(
         scores: s_t of each table, log-odds.
         edges: Node positions of each edge.
     """
-    num_tables = scores.shape[1]
-    neighbours: list[list[int]] = [[] for _ in range(num_tables)]
-    for a, b in edges.tolist():
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+    neighbours = _neighbours(edges, scores.shape[1])
     joined = {frozenset(edge) for edge in edges.tolist()}
     probability = 1 / (1 + np.exp(-scores))
     support = np.zeros((*scores.shape, 5))
@@ -223,7 +223,22 @@ def with_support(
 ) -> Float32[np.ndarray, "questions tables more"]:
     """What the second stage reads: the features of the first, its scores s_t and the support of the neighbours."""
     support = neighbour_support(scores, edges)
-    return np.concatenate([features, scores[:, :, None], support], axis=2).astype(np.float32)
+    # The first form of a channel is its value, and the forms come one after the other.
+    values = features[:, :, : (features.shape[2] - 1) // len(FORMS)]
+    around = _neighbours(edges, scores.shape[1])
+    largest = np.full(values.shape, NO_VALUE, dtype=np.float32)
+    for table, neighbours in enumerate(around):
+        if neighbours:
+            largest[:, table] = values[:, neighbours].max(axis=1)
+    return np.concatenate([features, scores[:, :, None], support, largest], axis=2).astype(np.float32)
+
+
+def _neighbours(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> list[list[int]]:
+    neighbours: list[list[int]] = [[] for _ in range(num_tables)]
+    for a, b in edges.tolist():
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    return neighbours
 
 
 def predict_stage(

@@ -61,13 +61,7 @@ def fitted(config: Mapping) -> Iterator[dict]:
 
 def without(config: Mapping) -> Iterator[dict]:
     """Trees of the first stage trained with every channel, and without each in turn, and what that changes."""
-    held = {item.key for data in ("spider-dev", "bird-dev") for item in load_evidence(data)}
-    twins = load_twins()
-    barred = held | {twin for key in held for twin in twins[key]}
-    training = []
-    for data in config["tree_sets"]:
-        kept = [item for item in load_evidence(data, RICH) if item.key not in barred]
-        training += kept[: config["databases"]]
+    training = training_evidence(config)
     settings = TreeSettings(rounds=config["rounds"])
     tests = {data: load_evidence(data, RICH) for data in config["sets"]}
     left_out = RICH if config["without"] == "every" else config["without"]
@@ -82,6 +76,18 @@ def without(config: Mapping) -> Iterator[dict]:
             base.setdefault(data, values)
             found = paired_difference(values, base[data], *clusters(evidences), config["resamples"], rng_of(config))
             yield row | {"change": found.estimate, "change_lower": found.lower, "change_upper": found.upper}
+
+
+def training_evidence(config: Mapping) -> list[Evidence]:
+    """Every training database but the twins of those of the dev sets."""
+    held = {item.key for data in ("spider-dev", "bird-dev") for item in load_evidence(data)}
+    twins = load_twins()
+    barred = held | {twin for key in held for twin in twins[key]}
+    training = []
+    for data in config["tree_sets"]:
+        kept = [item for item in load_evidence(data, RICH) if item.key not in barred]
+        training += kept[: config["databases"]]
+    return training
 
 
 def ranking(evidences: Sequence[Evidence], scores: Sequence[np.ndarray], config: Mapping) -> dict[str, float | int]:

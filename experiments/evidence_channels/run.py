@@ -1,15 +1,13 @@
 """How well each channel, the trees that join them and the models fitted on either rank tables of unseen databases."""
 
-import time
-
+from channel_times import timings
 from evidence_rows import RICH, alone, fitted, without
+from shrinkage import shrunk
 
-from bayeslink.evidence.channel import compute_evidence
-from bayeslink.evidence.kinds import TREES, default_channels
+from bayeslink.evidence.kinds import TREES
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
 from bayeslink.provenance import Experiment
-from bayeslink.schema.graph import Column, RawKey, Table, build_graph
 
 CLAIM = (
     "Cheap channels joined by trees that also see the neighbours' evidence rank the tables of unseen databases as well "
@@ -17,7 +15,6 @@ CLAIM = (
 )
 TARGETS = {"map_spider": 0.985, "map_bird_names": 0.925, "map_bird": 0.955}
 TARGETS |= {"map_bird_evidence_names": 0.9615, "map_bird_evidence": 0.970}
-REPEATS = 30
 LOG_SCORES = {"spider": -0.82, "bird_names": -2.15, "bird": -1.95, "bird_evidence": -1.85}
 
 
@@ -32,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     if run.is_current(inputs, with_timings=True):
         return
     keep_compiled()
-    table = [*alone(config), *fitted(config), *without(config)]
+    table = [*alone(config), *fitted(config), *shrunk(config), *without(config)]
     figures, checks = {}, {}
     for row in table:
         bench = row["data"].replace("-dev", "").replace("-", "_")
@@ -45,6 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
                 figures[f"map_{place}"] = row["map"]
                 if place in LOG_SCORES:
                     checks[f"joint_log_score_target_{place}"] = row["joint_log_score"] >= LOG_SCORES[place]
+        elif row["part"] == "prior":
+            figures |= {f"{row['name']}_{score}_{bench}": row[score] for score in ("map", "log_loss", "negligible")}
         elif row["part"] == "without":
             figures[f"map_without_{row['name']}_{bench}"] = row["map"]
         else:
@@ -53,29 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
     checks["every_channel_and_the_trees_were_ranked"] = len({row["name"] for row in table}) > len(RICH)
     keys = ("part", "name", "data", "variant", "questions", "unresolved", "map", "map_lower", "map_upper")
     keys += ("all_gold_at_3", "all_gold_at_5", "joint_log_score", "ece", "exact_match")
-    keys += ("change", "change_lower", "change_upper")
+    keys += ("change", "change_lower", "change_upper", "log_loss", "negligible")
     run.write(
         [dict.fromkeys(keys) | row for row in table], CLAIM, figures, checks, inputs, timings=timings(config["timed"])
     )
-
-
-def timings(kinds: list[str]) -> dict[str, float]:
-    """Milliseconds for one question on a schema of nine tables, asked one after another, by list of channels."""
-    columns = tuple(Column(name, "text") for name in ("id", "parent id", "name", "city", "opening date", "price"))
-    tables = [
-        Table(name, columns) for name in ("shop", "item", "sale", "buyer", "seller", "order", "bill", "tax", "day")
-    ]
-    keys = [RawKey(table.name, ("parent id",), "shop", ("id",)) for table in tables[1:]]
-    graph = build_graph("market", tables, keys)
-    found = {}
-    for kind in kinds:
-        channels = default_channels(kind)
-        compute_evidence(graph, ["Which shops opened first?"], channels)
-        start = time.perf_counter()
-        for number in range(REPEATS):
-            compute_evidence(graph, [f"Which buyers in the city paid more than {number}?"], channels)
-        found[f"{kind}_ms_per_question"] = (time.perf_counter() - start) / REPEATS * 1000
-    return found | {"ms_per_question": found[f"{kinds[-1]}_ms_per_question"]}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,15 @@ from bayeslink.evidence.channel import Evidence, compute_evidence, covariates
 from bayeslink.evidence.embedding import MissingExtraError
 from bayeslink.evidence.fields import NameMatch
 from bayeslink.evidence.lexical import BM25
-from bayeslink.evidence.trees import NO_NEIGHBOUR, Trees, TreeSettings, neighbour_support
+from bayeslink.evidence.trees import (
+    NO_NEIGHBOUR,
+    NO_VALUE,
+    Trees,
+    TreeSettings,
+    neighbour_support,
+    tree_features,
+    with_support,
+)
 
 SETTINGS = TreeSettings(rounds=30, least=5, folds=3, threads=1)
 
@@ -70,6 +78,15 @@ def test_support_moves_with_the_tables():
     np.testing.assert_allclose(
         neighbour_support(scores[:, order], place[edges]), neighbour_support(scores, edges)[:, order], rtol=1e-12
     )
+
+
+def test_the_second_stage_reads_the_largest_value_of_each_channel_around():
+    values = np.random.default_rng(2).normal(size=(3, 4, 2))
+    edges = np.array([[0, 1], [1, 2]])
+    found = with_support(tree_features(values), np.zeros((3, 4)), edges)[:, :, -2:]
+    expected = [values[:, 1], values[:, [0, 2]].max(axis=1), values[:, 1], np.full((3, 2), NO_VALUE)]
+    np.testing.assert_allclose(found, np.stack(expected, axis=1), rtol=1e-6)
+    assert tree_features(values).shape == (3, 4, 2 * 3 + 1)
 
 
 def test_the_second_stage_finds_junctions_and_the_first_cannot():
