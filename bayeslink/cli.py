@@ -116,7 +116,7 @@ def link(
     posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
     channels: Annotated[
         str | None,
-        typer.Option(help="lexical, embedding, rich or rich_embedding; by default what is installed."),
+        typer.Option(help="lexical, embedding, boosted, boosted_lexical, rich, ...; by default what is installed."),
     ] = None,
     variant: Annotated[str | None, typer.Option(help="Variant of the posterior; hierarchical by default.")] = None,
     cover: Annotated[float, typer.Option(help="Level of the smallest cover.")] = 0.95,
@@ -220,7 +220,7 @@ def fit(
     split: Annotated[str | None, typer.Option(help="Split of spider: train or dev.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
     channels: Annotated[
-        str, typer.Option(help="lexical, embedding, rich, rich_embedding, or channel names by comma.")
+        str, typer.Option(help="lexical, embedding, rich, rich_embedding, boosted, ..., or channel names by comma.")
     ] = "embedding",
     variant: Annotated[
         list[str] | None, typer.Option(help="Variant to fit; may be repeated; all of the table by default.")
@@ -310,7 +310,7 @@ def evaluate(
     ] = None,
     channels: Annotated[
         str | None,
-        typer.Option(help="lexical, embedding, rich, rich_embedding, or channel names by comma; embedding by default."),
+        typer.Option(help="lexical, embedding, rich, boosted, ..., or channel names by comma; embedding by default."),
     ] = None,
     variant: Annotated[list[str] | None, typer.Option(help="Row of the table; may be repeated.")] = None,
     with_evidence: WithEvidence = False,

@@ -26,21 +26,25 @@ from bayeslink.simulation.timing import best_times, num_multiply_adds, power_law
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = sorted(path.parent.name for path in ROOT.glob("experiments/*/run.py"))
 FIELDS = {"claim", "figures", "checks", "config", "seed", "versions", "source_hash", "inputs"}
-TIMED = {"exact_cost", "laplace_and_hmc"}
+TIMED = {"evidence_channels", "exact_cost", "laplace_and_hmc"}
 EMPIRICAL = {
     "abstention",
     "baselines",
+    "cover_sets",
     "database_coupling",
     "density_sweep",
+    "evidence_channels",
     "joint_distribution",
     "laplace_and_hmc",
     "learning_curve",
     "model_comparison",
     "overconfidence",
     "placebo_graphs",
+    "pooled_catalogue",
     "prior_scales",
     "rank_calibration",
     "recovery",
+    "robustness",
     "simulation",
     "unseen_databases",
 }

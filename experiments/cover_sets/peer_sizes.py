@@ -14,7 +14,7 @@ from bayeslink.evaluation.schemes import FitSettings, fresh_draws
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.peers import load_returned
 from bayeslink.evidence.store import load_evidence
-from bayeslink.inference.posterior import Posterior
+from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
 from bayeslink.model.hierarchy import Terms, Variant
 
@@ -43,7 +43,10 @@ def cover_rows(config: Mapping) -> Iterator[dict]:
 
 
 def posteriors(channel: str, config: Mapping) -> dict[str, Posterior]:
-    """Each variant fitted on the training databases, by name."""
+    """Each variant of the package, or fitted on the training databases where it carries none, by name."""
+    if channel in config["shipped"]:
+        shipped = load_posteriors(shipped_path(channel))
+        return {name: shipped[Variant(name)] for name in config["variants"]}
     training = stored_questions(config["train"], [channel])
     training = replace(training, evidences=training.evidences[: config["databases"]])
     variants = [Variant(name) for name in config["variants"]]

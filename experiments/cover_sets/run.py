@@ -5,6 +5,7 @@ from peer_sizes import cover_rows
 from bayeslink.evidence.peers import peers_home
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
+from bayeslink.inference.posterior import shipped_path
 from bayeslink.provenance import Experiment
 
 CLAIM = (
@@ -34,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     inputs = {f"data/evidence/{path.relative_to(home)}": path for path in sorted(read)}
     inputs |= {f"data/peers/{pair['peer']}.npz": peers_home() / f"{pair['peer']}.npz" for pair in pairs}
     inputs |= {f"data/evidence/{name}": home / name for name in ("twins.json", "fingerprints.npz")}
+    inputs |= {f"bayeslink/posteriors/{name}.nc": shipped_path(name) for name in config["shipped"]}
     if run.is_current(inputs):
         return
     keep_compiled()

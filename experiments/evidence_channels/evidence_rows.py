@@ -15,6 +15,7 @@ from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.kinds import TREES, default_channels
 from bayeslink.evidence.store import load_evidence, load_twins
 from bayeslink.evidence.trees import TreeSettings
+from bayeslink.inference.posterior import load_posteriors, shipped_path
 from bayeslink.model.hierarchy import Terms, Variant
 
 RICH = tuple(channel.name for channel in default_channels("rich_embedding"))
@@ -34,17 +35,22 @@ def alone(config: Mapping) -> Iterator[dict]:
 
 
 def fitted(config: Mapping) -> Iterator[dict]:
-    """Each variant fitted on each list of channels and scored on databases that it has never seen."""
+    """Each variant fitted on each list of channels, or shipped so, and scored on databases that it has never seen."""
     settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
     settings = settings._replace(terms=Terms(correlated=True))
     variants = [Variant(name) for name in config["variants"]]
     for name, listed in tqdm(config["fitted"].items(), unit="list"):
-        channels = RICH if listed == "every" else tuple(listed)
-        training = stored_questions(config["train"], channels)
-        posteriors = fit_posteriors(
-            training, variants, ("spider-dev", "bird-dev"), settings, effects=False, max_tables=config["max_tables"]
-        )
-        given = dict(zip(variants, posteriors, strict=True))
+        if listed == "shipped":
+            shipped = load_posteriors(shipped_path(name))
+            given = {variant: shipped[variant] for variant in variants}
+            channels = given[variants[0]].channels
+        else:
+            channels = tuple(listed)
+            training = stored_questions(config["train"], channels)
+            posteriors = fit_posteriors(
+                training, variants, ("spider-dev", "bird-dev"), settings, effects=False, max_tables=config["max_tables"]
+            )
+            given = dict(zip(variants, posteriors, strict=True))
         for data in config["sets"]:
             document = evaluate(stored_questions([data], channels), "transfer", given, per_question=True)
             for variant, row in document["variants"].items():

@@ -7,6 +7,7 @@ from shrinkage import shrunk
 from bayeslink.evidence.kinds import TREES
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
+from bayeslink.inference.posterior import shipped_path
 from bayeslink.provenance import Experiment
 
 CLAIM = (
@@ -26,6 +27,8 @@ def main(arguments: list[str] | None = None) -> None:
     names = {*config["sets"], *config["train"], *config["tree_sets"]}
     inputs = {f"data/evidence/{path.relative_to(home)}": path for n in sorted(names) for path in stored_files(n, every)}
     inputs |= {f"data/evidence/{name}": home / name for name in ("twins.json", "fingerprints.npz")}
+    shipped = [name for name, listed in config["fitted"].items() if listed == "shipped"]
+    inputs |= {f"bayeslink/posteriors/{name}.nc": shipped_path(name) for name in shipped}
     if run.is_current(inputs, with_timings=True):
         return
     keep_compiled()
