@@ -229,7 +229,7 @@ def test_fit_and_evaluate_with_rich_channels_and_forms(run, sales, corpus, tmp_p
     assert "shape_keys, hashed_cosine; forms value, rank; support all" in out
     found = load_posteriors(posterior)[Variant.INDEPENDENT]
     assert found.forms == ("value", "rank")
-    assert found.draws["gamma"].shape == (20, 42)
+    assert found.draws["gamma"].shape == (20, 44)
     status, out, err = run("link", sales, QUESTION, "--posterior", posterior, "--channels", "rich", "--json")
     assert status == 0, err
     assert len(json.loads(out)["channels"]) == 21

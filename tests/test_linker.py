@@ -318,7 +318,7 @@ def test_rich_channels_and_their_forms_have_their_parts_in_a_link(sales, tmp_pat
     table = place(found, "customers")
     said = [float(part.split()[-1]) for part in found.why(table).split("; ") if "joined" not in part]
     assert len(said) == 6
-    assert "16 others" in found.why(table)
+    assert "17 others" in found.why(table)
     assert sum(said) == pytest.approx(added[table].sum(), abs=0.05 * 6)
 
 
@@ -412,3 +412,15 @@ def test_another_variant_can_be_asked_for(databases):
     )
     with pytest.raises(ValueError, match="variant='unpooled': posterior shipped lexical posterior holds independent"):
         SchemaLinker.from_database(path, channels="lexical", variant="unpooled")
+
+
+def test_trees_link_with_their_posterior_and_know_when_nothing_is_said(databases):
+    linker = SchemaLinker.from_database(str(databases / "shop.sqlite"), channels="boosted_lexical")
+    found = linker.link("Which customers bought which products?")
+    assert found.channels == ("boosted_lexical",)
+    assert "boosted_lexical posterior" in found.posterior
+    assert {"customers", "products"} <= set(found.mode)
+    assert {"customers", "products", "transactions"} <= set(found.tables)
+    assert not found.abstention.abstained[0]
+    # The shape of tables moves the trees, but is no evidence.
+    assert linker.link("xyzzy qwrtp?").abstention.abstained[0]

@@ -4,13 +4,13 @@ import pytest
 
 from bayeslink.evaluation.schemes import TABLE_VARIANTS
 from bayeslink.evidence.kinds import default_channels
-from bayeslink.evidence.store import evidence_home, load_evidence, load_fingerprints, load_twins
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins, stored_files
 from bayeslink.inference.posterior import load_posteriors, shipped_path
 from bayeslink.provenance import sha256
 from bayeslink.schema.split import twins_of
 
 
-@pytest.fixture(scope="module", params=["lexical", "embedding"])
+@pytest.fixture(scope="module", params=["lexical", "embedding", "boosted", "boosted_lexical"])
 def shipped(request):
     return request.param, load_posteriors(shipped_path(request.param))
 
@@ -42,5 +42,6 @@ def test_they_were_fitted_on_the_stored_evidence(shipped):
     for item in shipped[1].values():
         assert set(item.databases) <= expected
         assert len(expected) - len(item.databases) == item.info["num_twins_left_out"]
-        for name in ("spider-train.npz", "bird-train.npz"):
-            assert item.provenance[f"sha256 {name}"] == sha256(evidence_home() / name)
+        for name in ("spider-train", "bird-train"):
+            (path,) = stored_files(name, item.channels)
+            assert item.provenance[f"sha256 {name}.npz"] == sha256(path)

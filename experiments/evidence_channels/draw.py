@@ -10,7 +10,7 @@ from bayeslink.plots.style import new_figure, save
 
 PLACES = {"spider-dev": "Spider dev", "bird-dev": "BIRD dev", "bird-dev-evidence": "BIRD dev + evidence"}
 TREES = {"boosted": "trees", "boosted_names": "trees, names only", "boosted_lexical": "trees, no embeddings"}
-LISTS = {"embedding": "paper's three", "chosen": "nine of the fields"} | TREES
+LISTS = {"embedding": "paper's three", "chosen": "five of the fields"} | TREES
 VARIANTS = {
     "independent": "independent",
     "independent_hierarchical": "independent hierarchical",

@@ -170,7 +170,7 @@ def stored(committed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_committed_files_are_those_of_the_manifest(committed: Path):
     manifest = json.loads((committed / "manifest.json").read_text())
-    assert {path.name for path in committed.iterdir()} == {*manifest["files"], "manifest.json"}
+    assert {path.name for path in committed.iterdir() if path.is_file()} == {*manifest["files"], "manifest.json"}
     assert set(manifest["files"]) == {*(f"{name}.npz" for name in SETS), "fingerprints.npz", "twins.json"}
     for name, digest in manifest["files"].items():
         content = (committed / name).read_bytes()
