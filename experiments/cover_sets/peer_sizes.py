@@ -9,6 +9,7 @@ from tqdm import tqdm
 from bayeslink.decision.sets import level_of_size, smallest_cover
 from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference
 from bayeslink.evaluation.questions import stored_questions
+from bayeslink.evaluation.ranking import all_gold_at_k
 from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings, fresh_draws
 from bayeslink.evidence.channel import Evidence
@@ -26,6 +27,7 @@ def cover_rows(config: Mapping) -> Iterator[dict]:
         if pair["list"] not in fitted:
             fitted[pair["list"]] = posteriors(pair["list"], config)
         evidences = load_evidence(pair["data"], [pair["list"]])
+        yield from plain_rows(pair, config)
         for variant, posterior in fitted[pair["list"]].items():
             ready = [posterior.standardisation.apply(item) for item in evidences]
             found = [
@@ -40,6 +42,30 @@ def cover_rows(config: Mapping) -> Iterator[dict]:
                 level = level_of_size(found, size)
                 row = same | {"peer": pair["peer"], "k": k, "level": level}
                 yield row | covered(evidences, found, level, config) | beside(evidences, found, level, returned, config)
+
+
+def plain_rows(pair: Mapping, config: Mapping) -> Iterator[dict]:
+    """The best tables by one channel alone, as many of every question as give the peer's mean size.
+
+    The size lies between those of the best k and k + 1 tables; the share is interpolated, as if a coin chose.
+    """
+    evidences = load_evidence(pair["data"], config["plain"])
+    counts = np.concatenate([np.full(item.num_questions, item.num_tables) for item in evidences])
+    for k in pair["k"]:
+        size = float(np.concatenate([i.chosen.sum(axis=1) for i in load_returned(pair["peer"], k)]).mean())
+        sizes = np.array([np.minimum(best, counts).mean() for best in range(counts.max() + 1)])
+        best = min(int(np.searchsorted(sizes, size, side="right")) - 1, len(sizes) - 2)
+        weight = (size - sizes[best]) / (sizes[best + 1] - sizes[best])
+        for place, name in enumerate(config["plain"]):
+            shares = [
+                np.concatenate([all_gold_at_k(item.values[:, :, place], item.gold, top) for item in evidences])
+                for top in (best, best + 1)
+            ]
+            value = (1 - weight) * shares[0] + weight * shares[1]
+            found = clustered_bootstrap(value, *clusters(evidences), config["resamples"], rng_of(config))
+            row = {"list": pair["list"], "data": pair["data"], "peer": pair["peer"], "k": k, "variant": name}
+            row |= {"level": None, "questions": len(value), "coverage": found.estimate}
+            yield row | {"coverage_lower": found.lower, "coverage_upper": found.upper, "mean_size": size} | NO_PEER
 
 
 def posteriors(channel: str, config: Mapping) -> dict[str, Posterior]:

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
         path
         for pair in pairs
         for name in (pair["data"], *config["train"])
-        for path in stored_files(name, [pair["list"]])
+        for path in stored_files(name, [pair["list"], *config["plain"]])
     }
     inputs = {f"data/evidence/{path.relative_to(home)}": path for path in sorted(read)}
     inputs |= {f"data/peers/{pair['peer']}.npz": peers_home() / f"{pair['peer']}.npz" for pair in pairs}

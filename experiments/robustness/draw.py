@@ -9,7 +9,7 @@ from bayeslink.plots.criticism import draw_forest
 from bayeslink.plots.style import new_figure, save
 
 PLACES = {"spider-dev": "Spider dev", "spider-syn-dev": "Spider-Syn", "spider-realistic": "Spider-Realistic"}
-NAMES = {"boosted": "trees, hierarchical", "boosted_lexical": "trees without embeddings, hier."}
+NAMES = {"boosted": "trees", "boosted_lexical": "trees, no embeddings"}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     draw_forest(panels[1], shifts, "mean of p - y", group="place")
     for axes, title in zip(panels, ("a  Ranking of the tables", "b  Mean shift of the probabilities"), strict=True):
         axes.set_title(title, fontsize=9, loc="left")
-        axes.locator_params(axis="x", nbins=5)
+        axes.locator_params(axis="x", nbins=4)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
     save(figure, asked.out)
