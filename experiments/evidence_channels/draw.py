@@ -17,9 +17,9 @@ VARIANTS = {
     "hierarchical": "hierarchical",
 }
 TITLES = (
-    "a  Each alone: mean average precision",
-    "b  First-stage trees without it: change",
-    "c  Models on unseen databases: joint log score",
+    "a  Each channel alone",
+    "b  Trees without it",
+    "c  Joint log score",
 )
 
 
