@@ -106,7 +106,7 @@ def replace_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def graph_digest(graph: SchemaGraph) -> str:
-    """SHA-256 of what a channel can read of a graph: tables, columns, their texts, the edges and the keys' columns."""
+    """SHA-256 of what a channel can read of a graph: tables, columns, their texts, the edges and the keys."""
     tables = [
         [
             *(table.schema, table.name, table.natural_name, table.description),
@@ -114,7 +114,7 @@ def graph_digest(graph: SchemaGraph) -> str:
         ]
         for table in graph.tables
     ]
-    keys = [[key.table, key.columns] for key in graph.foreign_keys]
+    keys = [[key.table, key.columns, key.ref_table] for key in graph.foreign_keys]
     return hashlib.sha256(json.dumps([tables, graph.edge_array.tolist(), keys]).encode()).hexdigest()
 
 

@@ -121,6 +121,8 @@ def _joined(same: Sequence[Evidence]) -> Evidence:
     """One database's evidence from several families, channels that recur taken once."""
     first = same[0]
     for other in same[1:]:
+        if other.key != first.key or not np.array_equal(np.asarray(other.gold), np.asarray(first.gold)):
+            raise ValueError(f"families of {first.key} hold other questions; rebuild data/evidence whole")
         new = [channel for channel in other.channels if channel not in first.channels]
         values = np.concatenate([first.values, other.select_channels(new).values], axis=2)
         first = replace(first, channels=(*first.channels, *new), values=values)

@@ -22,6 +22,7 @@ autologistic model that takes b as evidence still has its own coupling, which th
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,7 +111,7 @@ class Trees:
             evidence: Raw evidence that holds the trees' channels, in any order.
 
         Raises:
-            ValueError: If it lacks a channel.
+            ValueError: If it lacks a channel, or the trees are no LightGBM model.
             MissingExtraError: Without the extra `boosted`.
         """
         features = tree_features(evidence.select_channels(self.channels).values)
@@ -127,7 +128,10 @@ class Trees:
     @cached_property
     def _boosters(self) -> tuple:
         lightgbm = lightgbm_or_error()
-        return tuple(lightgbm.Booster(model_str=text) for text in (self.first, self.second) if text)
+        try:
+            return tuple(lightgbm.Booster(model_str=text) for text in (self.first, self.second) if text)
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(f"trees hold no LightGBM model ({error}); run scripts/train_boosted.py") from error
 
     def save(self, path: Path) -> None:
         """Write the trees as compressed JSON; same trees, same bytes."""
@@ -146,7 +150,7 @@ class Trees:
             document = json.loads(gzip.decompress(path.read_bytes()))
             parts = document["first"], document["second"]
             return cls(tuple(document["channels"]), *parts, tuple(document["trained"]))
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
             raise ValueError(f"trees {path} cannot be read ({error}); run scripts/train_boosted.py") from error
 
 

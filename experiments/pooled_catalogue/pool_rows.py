@@ -62,6 +62,11 @@ def rows_of(config: Mapping) -> Iterator[dict]:
         "map": average_precision(distribution.marginals, test.gold),
         "joint_log_score": distribution.log_probability_of(test.gold),
     }
+    # The right database is always new to the trees, most wrong ones are not: being new must not be what is chosen.
+    new = np.isin(list(corpus.schemas), [item.db_id for item in test.questions])
+    wrong = np.where(np.arange(len(new)) == test.right[:, None], -1.0, databases).argmax(axis=1)
+    scores["best_wrong_database_is_new"] = new[wrong].astype(float)
+    yield {"part": "score", "name": "share_of_wrong_databases_new", "value": (new.sum() - 1) / (len(new) - 1)}
     for name, values in scores.items():
         yield {"part": "score", "name": name} | interval(values, test, corpus, config)
     curve = prefix_coverage(distribution, config["longest"])
@@ -69,7 +74,9 @@ def rows_of(config: Mapping) -> Iterator[dict]:
     for level in config["levels"]:
         yield {"part": "level", "name": "prefix", "level": level} | answer(curve, level, needed, test, corpus, config)
     for size in config["sizes"]:
-        level = level_of_mean(curve, size)
+        # The peer's own mean size, of which the stated one is a rounding.
+        exact = size if config["corpus"] == "sample" else float(load_pooled()[PEER_K[size]].size.mean())
+        level = level_of_mean(curve, exact)
         row = {"part": "size", "name": "prefix", "level": level, "asked_size": size}
         yield row | answer(curve, level, needed, test, corpus, config) | beside(curve, level, needed, size, config)
 
@@ -131,6 +138,10 @@ def cross_fitted(train: Asked, corpus: Corpus, resolution: Resolution, config: M
         if len(own):
             values = evidence.values.copy()
             rows = [row_of[train.questions[row].id] for row in own]
+            start = sum(item.num_tables for item in databases[:place])
+            asked_gold = train.gold[own, start : start + evidence.num_tables]
+            if not np.array_equal(stored[evidence.db_id].gold[rows], asked_gold):
+                raise ValueError(f"stored evidence of {evidence.db_id} is of other questions; rebuild data/evidence")
             values[own] = stored[evidence.db_id].values[rows]
             databases[place] = replace(evidence, values=values)
     return train.evidence._replace(databases=tuple(databases))

@@ -1,5 +1,6 @@
 """Boosted trees: support of neighbours by hand, cross-fitting, files, and the channel that a linker uses."""
 
+import gzip
 from dataclasses import replace
 from itertools import combinations
 
@@ -169,13 +170,22 @@ def test_what_cannot_be_fitted_is_refused():
         fit_first([evidences[0], evidences[1].select_channels(("noise", "signal"))], SETTINGS)
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", None])
+DAMAGED = bytearray(gzip.compress(b"{" + b"some text that packs, " * 200))
+DAMAGED[20:30] = b"XXXXXXXXXX"
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", bytes(DAMAGED), gzip.compress(b"[1, 2]"), None])
 def test_a_file_that_holds_no_trees_is_refused(tmp_path, content):
     path = tmp_path / "trees.json.gz"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"trees .*trees.json.gz cannot be read .*train_boosted"):
         Trees.load(path)
+
+
+def test_a_text_that_is_no_model_is_refused():
+    with pytest.raises(ValueError, match="trees hold no LightGBM model"):
+        Trees(("signal", "noise"), "not a model", "").score(world(8, 1)[0])
 
 
 def test_the_channel_scores_what_its_base_channels_say(tmp_path):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -314,3 +315,25 @@ def test_training_databases_are_scored_by_trees_that_have_not_seen_them():
     seen = np.mean([average_precision(trees.score(item), item.gold).mean() for item in base])
     cross = np.mean([average_precision(item.values[:, :, 0], item.gold).mean() for item in stored])
     assert cross < seen - 0.005
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_families_hold_the_same_questions_in_the_same_order(name):
+    """`load_evidence` puts the channels of several families side by side, question by question."""
+    parts = [load_evidence(name, (channel,)) for channel in ("bm25", "name_any", "boosted")]
+    for first, *others in zip(*parts, strict=True):
+        for other in others:
+            assert other.key == first.key
+            np.testing.assert_array_equal(other.gold, first.gold)
+            np.testing.assert_array_equal(other.group, first.group)
+            np.testing.assert_array_equal(other.edges, first.edges)
+
+
+def test_families_of_other_questions_are_not_joined(home: Path):
+    evidences = [random_evidence("a", 3, 4, 2)]
+    other = replace(evidences[0], channels=("four", "five", "six"), gold=~evidences[0].gold)
+    save_evidence(home / "spider-dev.npz", evidences)
+    save_evidence(home / "rich" / "spider-dev.npz", [other])
+    assert load_evidence("spider-dev", ("four", "five"))[0].channels == ("four", "five")
+    with pytest.raises(ValueError, match=r"families of .* hold other questions"):
+        load_evidence("spider-dev", ("one", "four"))
