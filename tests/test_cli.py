@@ -232,7 +232,7 @@ def test_fit_and_evaluate_with_rich_channels_and_forms(run, sales, corpus, tmp_p
     assert found.draws["gamma"].shape == (20, 44)
     status, out, err = run("link", sales, QUESTION, "--posterior", posterior, "--channels", "rich", "--json")
     assert status == 0, err
-    assert len(json.loads(out)["channels"]) == 21
+    assert len(json.loads(out)["channels"]) == 22
     over = ["evaluate", "--corpus", corpus, "--variant", "independent", "--json"]
     status, out, err = run(*over, "--scheme", "transfer", "--posterior", posterior, "--keep-twins")
     assert status == 0, err
