@@ -84,7 +84,7 @@ def level_of_size(distributions: Sequence[Distribution], size: float) -> float:
         raise ValueError("distributions hold no question: there is no cover to size")
     if size < 0:
         raise ValueError(f"size={size}: a mean number of tables is at least 0")
-    # The empty set covers a level of about 0, so that some level always fits.
+    # The empty set covers a level of about 0, under a support without it too, as 1e-12 is forgiven: some level fits.
     widest, narrowest = LEAST_EPS, 1 - LEAST_EPS
     if mean_size(1 - widest) <= size:
         return 1 - widest

@@ -15,7 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.stats import binom
 
-__all__ = ["Interval", "McNemar", "clustered_bootstrap", "mcnemar", "paired_difference"]
+from bayeslink.evidence.channel import Evidence
+
+__all__ = ["Interval", "McNemar", "clustered_bootstrap", "mcnemar", "paired_difference", "question_clusters"]
 
 LEVEL = 0.95
 """Share of the resampled statistics that an interval holds."""
@@ -109,3 +111,18 @@ def paired_difference(
     if first.shape != second.shape:
         raise ValueError(f"first {first.shape} and second {second.shape} differ in shape; give the same questions")
     return clustered_bootstrap(first - second, databases, groups, num_resamples, rng)
+
+
+def question_clusters(evidences: Sequence[Evidence]) -> tuple[list[tuple[str, str]], Int[np.ndarray, " questions"]]:
+    """Database and group of equal gold SQL of each question, as the bootstrap resamples them.
+
+    Questions of evidence without groups are a group each.
+
+    Raises:
+        ValueError: If there is no evidence.
+    """
+    if not evidences:
+        raise ValueError("evidences are empty; there is no question to resample")
+    databases = [item.key for item in evidences for _ in range(item.num_questions)]
+    groups = [np.arange(item.num_questions) if item.group is None else item.group for item in evidences]
+    return databases, np.concatenate(groups)

@@ -13,7 +13,7 @@ from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, Evidence, cache_home
 from bayeslink.evidence.store import SETS, evidence_home, load_evidence, load_fingerprints, load_twins, stored_files
 from bayeslink.schema.corpus import Corpus
-from bayeslink.schema.split import find_twins, hashed_fingerprint
+from bayeslink.schema.split import find_twins, hashed_fingerprint, twins_of
 
 __all__ = ["Questions", "corpus_questions", "stored_questions", "stored_set"]
 
@@ -101,7 +101,8 @@ def corpus_questions(
 ) -> Questions:
     """A corpus in the line format as a set of questions; scores are kept in the cache.
 
-    A warning is logged where trees among the channels were trained on a database of the corpus.
+    A warning is logged where trees among the channels were trained on a database of the corpus, known by its name or,
+    where the stored fingerprints are there, as a twin.
 
     Args:
         corpus: The questions and schemas.
@@ -113,19 +114,19 @@ def corpus_questions(
     evidences, resolution = corpus_evidence(
         corpus, channels, with_evidence=with_evidence, cache=cache_home(), progress=progress
     )
+    graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
+    prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
     for channel in channels:
-        known = set(channel.trees.trained) if isinstance(channel, BoostedChannel) else set()
-        if seen := sorted(item.db_id for item in evidences if "/".join(item.key) in known):
+        known = _trained(channel)
+        if seen := sorted(i.db_id for i in evidences if i.key in known or twins_of(prints[i.key], known)):
             _log.warning(
-                "channel %s: its trees were trained on %d of these %d databases (%s, ...) and score them too well; "
-                "fit on the stored sets instead, whose scores are cross-fitted, or leave these databases out",
+                "channel %s: its trees were trained on %d of these %d databases (%s, ...) or on twins and score them "
+                "too well; fit on the stored sets instead, whose scores are cross-fitted, or leave these databases out",
                 channel.name,
                 len(seen),
                 len(evidences),
                 seen[0],
             )
-    graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
-    prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
     unresolved = len(resolution.failures)
     return Questions(
         corpus.name,
@@ -136,3 +137,15 @@ def corpus_questions(
         tuple(files),
         resolution.num_without_query,
     )
+
+
+def _trained(channel: Channel) -> dict[Key, np.ndarray]:
+    """Fingerprints of the databases that the channel's trees were trained on; empty ones where none are stored."""
+    if not isinstance(channel, BoostedChannel):
+        return {}
+    try:
+        stored = load_fingerprints()
+    except ValueError:
+        stored = {}
+    keys = [(dataset, db_id) for dataset, _, db_id in (name.partition("/") for name in channel.trees.trained)]
+    return {key: stored.get(key, np.zeros(0, dtype=np.uint64)) for key in keys}

@@ -52,14 +52,14 @@ def default_channels(kind: str) -> tuple[Channel, ...]:
         return *_rich(), *map(FieldCosine, Cosine), EmbeddingCosine()
     if kind in TREES:
         return (BoostedChannel(kind, channels_named(trees_base(kind)), TREES_HOME / f"{kind}.json.gz"),)
-    raise ValueError(f"kind={kind!r}: use one of {', '.join(KINDS)}")
+    raise ValueError(f"channels={kind!r}: use one of {', '.join(KINDS)}")
 
 
 def channels_named(names: Sequence[str]) -> tuple[Channel, ...]:
     """The channels of these names, in this order, with their default settings.
 
     Raises:
-        ValueError: If a name is not a channel's.
+        ValueError: If a name is not a channel's, or is there twice.
     """
     plain = [kind for kind in KINDS if kind not in TREES]
     known = {channel.name: channel for kind in plain for channel in default_channels(kind)}
@@ -68,8 +68,13 @@ def channels_named(names: Sequence[str]) -> tuple[Channel, ...]:
     comments = (FieldOverlap(Field.COMMENT), FieldBM25(Field.COMMENT))
     known |= {channel.name: channel for channel in comments}
     if missing := [name for name in names if name not in known]:
-        there = ", ".join(dict.fromkeys((*known, *TREES)))
-        raise ValueError(f"channels {missing} are not known; there are {there}")
+        there = ", ".join(sorted({*known, *TREES}))
+        raise ValueError(
+            f"channels={','.join(names)!r}: {', '.join(missing)} unknown; use one of the lists {', '.join(KINDS)}, "
+            f"or of the channels {there}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"channels={','.join(names)!r}: a channel is named twice; name each once")
     return tuple(known[name] for name in names)
 
 
@@ -80,7 +85,7 @@ def trees_base(kind: str) -> tuple[str, ...]:
         ValueError: If there are no such trees.
     """
     if kind not in TREES:
-        raise ValueError(f"kind={kind!r}: use one of {', '.join(TREES)}")
+        raise ValueError(f"channels={kind!r}: use one of {', '.join(TREES)}")
     names = [channel.name for channel in default_channels("rich" if kind == "boosted_lexical" else "rich_embedding")]
     return tuple(name for name in names if kind != "boosted_names" or not name.endswith("_descriptions"))
 

@@ -7,7 +7,6 @@ the two can be paired. Its only texts are the names of databases. A run on a poo
 tables came back for each question and whether all gold tables, of the right database, were among them.
 """
 
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from bayeslink.evidence.cache import checkout
-from bayeslink.evidence.store import DatabaseKey, save_arrays
+from bayeslink.evidence.store import DatabaseKey, save_arrays, stored_home
 
 __all__ = [
+    "FUSED_SETS",
     "PEER_SETS",
     "POOLED_RUN",
     "Returned",
@@ -40,6 +39,9 @@ PEER_SETS = (
     "schemagate-bird-dev-evidence-descriptions",
 )
 """Names of the stored runs: system, set of questions, and "-descriptions" where it read the columns' descriptions."""
+
+FUSED_SETS = tuple(name.replace("schemagate", "fused") for name in PEER_SETS)
+"""Names of the stored runs of `FusedRetriever` on the same questions; the order of its places has no meaning."""
 
 POOLED_RUN = "schemagate-spider-dev-pooled"
 """Name of the stored run on all databases of Spider at once."""
@@ -100,25 +102,21 @@ def peers_home() -> Path:
     Raises:
         ValueError: If the folder is not there.
     """
-    stated, root = os.environ.get("BAYESLINK_PEERS"), checkout()
-    folder = Path(stated) if stated else root / "data" / "peers" if root else None
-    if folder is None or not folder.is_dir():
-        raise ValueError(f"stored runs of peers: {folder} is not a folder; set BAYESLINK_PEERS to one")
-    return folder
+    return stored_home("BAYESLINK_PEERS", "peers", "stored runs of peers")
 
 
 def load_returned(name: str, k: int) -> list[Returned]:
     """What came back for each database of a stored run when k tables were asked for; it may be more than k.
 
     Args:
-        name: One of `PEER_SETS`.
+        name: One of `PEER_SETS` or `FUSED_SETS`.
         k: Number of tables asked for.
 
     Raises:
         ValueError: If the run is not there, was not made at that k, or its file is broken.
     """
-    if name not in PEER_SETS:
-        raise ValueError(f"name={name!r}: use one of {', '.join(PEER_SETS)}")
+    if name not in (*PEER_SETS, *FUSED_SETS):
+        raise ValueError(f"name={name!r}: use one of {', '.join((*PEER_SETS, *FUSED_SETS))}")
     arrays = _arrays(name)
     ks = arrays["ks"].tolist()
     if k not in ks:

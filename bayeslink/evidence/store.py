@@ -38,6 +38,7 @@ __all__ = [
     "save_fingerprints",
     "save_twins",
     "stored_files",
+    "stored_home",
 ]
 
 DatabaseKey = tuple[str, str]
@@ -59,10 +60,24 @@ def evidence_home() -> Path:
     Raises:
         ValueError: If the folder is not there.
     """
-    stated, root = os.environ.get("BAYESLINK_EVIDENCE"), checkout()
-    folder = Path(stated) if stated else root / "data" / "evidence" if root else None
+    return stored_home("BAYESLINK_EVIDENCE", "evidence", "stored evidence")
+
+
+def stored_home(variable: str, name: str, what: str) -> Path:
+    """A folder of stored arrays: what the environment variable states, else `data/NAME` of a checkout.
+
+    Args:
+        variable: Name of the environment variable.
+        name: Folder below `data`.
+        what: What lies there, for the message.
+
+    Raises:
+        ValueError: If the folder is not there.
+    """
+    stated, root = os.environ.get(variable), checkout()
+    folder = Path(stated) if stated else root / "data" / name if root else None
     if folder is None or not folder.is_dir():
-        raise ValueError(f"stored evidence: {folder} is not a folder; set BAYESLINK_EVIDENCE to one")
+        raise ValueError(f"{what}: {folder} is not a folder; set {variable} to one")
     return folder
 
 

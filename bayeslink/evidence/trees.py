@@ -122,8 +122,12 @@ class Trees:
 
     @cached_property
     def identity(self) -> str:
-        """Hash of the trees, hexadecimal."""
-        return hashlib.sha256(json.dumps([self.channels, self.first, self.second]).encode()).hexdigest()[:16]
+        """First half of the hash of the trees, hexadecimal."""
+        return self._digest[:16]
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(json.dumps([self.channels, self.first, self.second]).encode()).hexdigest()
 
     @cached_property
     def _boosters(self) -> tuple:
@@ -134,8 +138,9 @@ class Trees:
             raise ValueError(f"trees hold no LightGBM model ({error}); run scripts/train_boosted.py") from error
 
     def save(self, path: Path) -> None:
-        """Write the trees as compressed JSON; same trees, same bytes."""
+        """Write the trees as compressed JSON with their hash; same trees, same bytes."""
         document = {name: getattr(self, name) for name in ("channels", "first", "second", "trained")}
+        document["sha256"] = self._digest
         packed = gzip.compress(json.dumps(document).encode(), mtime=0)
         replace_file(path, lambda file: file.write(packed))
 
@@ -149,7 +154,11 @@ class Trees:
         try:
             document = json.loads(gzip.decompress(path.read_bytes()))
             parts = document["first"], document["second"]
-            return cls(tuple(document["channels"]), *parts, tuple(document["trained"]))
+            trees = cls(tuple(document["channels"]), *parts, tuple(document["trained"]))
+            # LightGBM may end the process on a damaged model, so none reaches it.
+            if document["sha256"] != trees._digest:
+                raise ValueError("it does not have the hash that it states")
+            return trees
         except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
             raise ValueError(f"trees {path} cannot be read ({error}); run scripts/train_boosted.py") from error
 

@@ -383,7 +383,8 @@ def shipped_path(kind: str) -> Path:
     if not path.is_file():
         carried = " or ".join(sorted((file.stem for file in folder.glob("*.nc")), reverse=True))
         raise ValueError(
-            f"kind={kind!r}: the package carries no such posterior; use {carried}, or give one made by `bayeslink fit`"
+            f"channels={kind!r}: the package carries no such posterior; use {carried}, or give one made with "
+            "`bayeslink fit`"
         )
     return path
 
@@ -428,7 +429,8 @@ def load_posteriors(path: Path | str) -> dict[Variant, Posterior]:
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"posterior={str(path)!r} does not exist; make it with `bayeslink fit --out`")
+        state = "is a folder" if path.is_dir() else "does not exist"
+        raise ValueError(f"posterior={str(path)!r} {state}; give a file made with `bayeslink fit --out`")
     try:
         tree = xr.open_groups(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError) as error:

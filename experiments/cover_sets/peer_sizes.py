@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bayeslink.decision.sets import level_of_size, smallest_cover
-from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference
+from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference, question_clusters
 from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.ranking import all_gold_at_k
 from bayeslink.evaluation.report import fit_posteriors
@@ -28,6 +28,7 @@ def cover_rows(config: Mapping) -> Iterator[dict]:
             fitted[pair["list"]] = posteriors(pair["list"], config)
         evidences = load_evidence(pair["data"], [pair["list"]])
         yield from plain_rows(pair, config)
+        yield from fused_rows(pair, config)
         for variant, posterior in fitted[pair["list"]].items():
             ready = [posterior.standardisation.apply(item) for item in evidences]
             found = [
@@ -35,13 +36,14 @@ def cover_rows(config: Mapping) -> Iterator[dict]:
             ]
             same = {"list": pair["list"], "data": pair["data"], "peer": "", "k": 0, "variant": variant}
             for level in config["levels"]:
-                yield same | {"level": level} | covered(evidences, found, level, config) | NO_PEER
+                chosen = [smallest_cover(item, level).chosen for item in found]
+                yield same | {"level": level} | held(evidences, chosen, config) | NO_PEER
             for k in pair["k"]:
                 returned = [item.chosen for item in load_returned(pair["peer"], k)]
-                size = float(np.concatenate([item.sum(axis=1) for item in returned]).mean())
-                level = level_of_size(found, size)
+                level = level_of_size(found, mean_size(returned))
+                chosen = [smallest_cover(item, level).chosen for item in found]
                 row = same | {"peer": pair["peer"], "k": k, "level": level}
-                yield row | covered(evidences, found, level, config) | beside(evidences, found, level, returned, config)
+                yield row | held(evidences, chosen, config) | beside(evidences, chosen, returned, config)
 
 
 def plain_rows(pair: Mapping, config: Mapping) -> Iterator[dict]:
@@ -52,7 +54,7 @@ def plain_rows(pair: Mapping, config: Mapping) -> Iterator[dict]:
     evidences = load_evidence(pair["data"], config["plain"])
     counts = np.concatenate([np.full(item.num_questions, item.num_tables) for item in evidences])
     for k in pair["k"]:
-        size = float(np.concatenate([i.chosen.sum(axis=1) for i in load_returned(pair["peer"], k)]).mean())
+        size = mean_size([item.chosen for item in load_returned(pair["peer"], k)])
         sizes = np.array([np.minimum(best, counts).mean() for best in range(counts.max() + 1)])
         best = min(int(np.searchsorted(sizes, size, side="right")) - 1, len(sizes) - 2)
         weight = (size - sizes[best]) / (sizes[best + 1] - sizes[best])
@@ -62,10 +64,24 @@ def plain_rows(pair: Mapping, config: Mapping) -> Iterator[dict]:
                 for top in (best, best + 1)
             ]
             value = (1 - weight) * shares[0] + weight * shares[1]
-            found = clustered_bootstrap(value, *clusters(evidences), config["resamples"], rng_of(config))
+            found = clustered_bootstrap(
+                value, *question_clusters(evidences), config["resamples"], np.random.default_rng(config["seed"])
+            )
             row = {"list": pair["list"], "data": pair["data"], "peer": pair["peer"], "k": k, "variant": name}
             row |= {"level": None, "questions": len(value), "coverage": found.estimate}
             yield row | {"coverage_lower": found.lower, "coverage_upper": found.upper, "mean_size": size} | NO_PEER
+
+
+def fused_rows(pair: Mapping, config: Mapping) -> Iterator[dict]:
+    """Our own build of the peer's retrieval at the same k: what it returns may differ in size."""
+    evidences = load_evidence(pair["data"])
+    for k in pair["k"]:
+        fused, returned = (
+            [item.chosen for item in load_returned(name, k)]
+            for name in (pair["peer"].replace("schemagate", "fused"), pair["peer"])
+        )
+        row = {"list": pair["list"], "data": pair["data"], "peer": pair["peer"], "k": k, "variant": "fused_retrieval"}
+        yield row | {"level": None} | held(evidences, fused, config) | beside(evidences, fused, returned, config)
 
 
 def posteriors(channel: str, config: Mapping) -> dict[str, Posterior]:
@@ -88,31 +104,31 @@ def posteriors(channel: str, config: Mapping) -> dict[str, Posterior]:
     return dict(zip(config["variants"], found, strict=True))
 
 
-def covered(evidences: Sequence[Evidence], found: Sequence, level: float, config: Mapping) -> dict[str, float | int]:
-    """Share of questions whose gold is inside the cover, with its interval, and the cover's mean size."""
-    chosen, inside = covers(evidences, found, level)
-    share = clustered_bootstrap(inside.astype(float), *clusters(evidences), config["resamples"], rng_of(config))
+def held(evidences: Sequence[Evidence], chosen: Sequence[np.ndarray], config: Mapping) -> dict[str, float | int]:
+    """Share of questions whose gold is inside the chosen sets, with its interval, and the sets' mean size."""
+    rng = np.random.default_rng(config["seed"])
+    values = inside(evidences, chosen).astype(float)
+    share = clustered_bootstrap(values, *question_clusters(evidences), config["resamples"], rng)
     return {
-        "questions": len(inside),
+        "questions": len(values),
         "coverage": share.estimate,
         "coverage_lower": share.lower,
         "coverage_upper": share.upper,
-        "mean_size": float(chosen.mean()),
+        "mean_size": mean_size(chosen),
     }
 
 
 def beside(
-    evidences: Sequence[Evidence], found: Sequence, level: float, returned: Sequence[np.ndarray], config: Mapping
+    evidences: Sequence[Evidence], chosen: Sequence[np.ndarray], returned: Sequence[np.ndarray], config: Mapping
 ) -> dict[str, float | int]:
     """The peer's size and coverage on the same questions, and the paired difference."""
-    _, ours = covers(evidences, found, level)
-    theirs = np.concatenate([contains(item.gold, chosen) for item, chosen in zip(evidences, returned, strict=True)])
-    gain = paired_difference(
-        ours.astype(float), theirs.astype(float), *clusters(evidences), config["resamples"], rng_of(config)
-    )
+    rng = np.random.default_rng(config["seed"])
+    ours, theirs = inside(evidences, chosen), inside(evidences, returned)
+    clusters = question_clusters(evidences)
+    gain = paired_difference(ours.astype(float), theirs.astype(float), *clusters, config["resamples"], rng)
     test = mcnemar(ours, theirs)
     return {
-        "peer_size": float(np.concatenate([item.sum(axis=1) for item in returned]).mean()),
+        "peer_size": mean_size(returned),
         "peer_coverage": float(theirs.mean()),
         "gain": gain.estimate,
         "gain_lower": gain.lower,
@@ -128,24 +144,11 @@ NO_PEER = dict.fromkeys(
 )
 
 
-def covers(evidences: Sequence[Evidence], found: Sequence, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Size of each question's cover, and whether gold is inside."""
-    chosen = [smallest_cover(item, level).chosen for item in found]
-    inside = [contains(item.gold, cover) for item, cover in zip(evidences, chosen, strict=True)]
-    return np.concatenate([cover.sum(axis=1) for cover in chosen]), np.concatenate(inside)
+def inside(evidences: Sequence[Evidence], chosen: Sequence[np.ndarray]) -> np.ndarray:
+    """Whether every gold table of each question is among the chosen."""
+    return np.concatenate([~(item.gold & ~sets).any(axis=1) for item, sets in zip(evidences, chosen, strict=True)])
 
 
-def contains(gold: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Whether every gold table is among the chosen."""
-    return ~(gold & ~chosen).any(axis=1)
-
-
-def clusters(evidences: Sequence[Evidence]) -> tuple[list, np.ndarray]:
-    """Database and gold SQL of each question."""
-    keys = [item.key for item in evidences for _ in range(item.num_questions)]
-    return keys, np.concatenate([item.group for item in evidences])
-
-
-def rng_of(config: Mapping) -> np.random.Generator:
-    """The same resamples for every row."""
-    return np.random.default_rng(config["seed"])
+def mean_size(chosen: Sequence[np.ndarray]) -> float:
+    """Mean number of chosen tables over all questions."""
+    return float(np.concatenate([sets.sum(axis=1) for sets in chosen]).mean())

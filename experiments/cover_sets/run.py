@@ -33,7 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
         for path in stored_files(name, [pair["list"], *config["plain"]])
     }
     inputs = {f"data/evidence/{path.relative_to(home)}": path for path in sorted(read)}
-    inputs |= {f"data/peers/{pair['peer']}.npz": peers_home() / f"{pair['peer']}.npz" for pair in pairs}
+    stored = [name for pair in pairs for name in (pair["peer"], pair["peer"].replace("schemagate", "fused"))]
+    inputs |= {f"data/peers/{name}.npz": peers_home() / f"{name}.npz" for name in stored}
     inputs |= {f"data/evidence/{name}": home / name for name in ("twins.json", "fingerprints.npz")}
     inputs |= {f"bayeslink/posteriors/{name}.nc": shipped_path(name) for name in config["shipped"]}
     if run.is_current(inputs):
@@ -50,6 +51,11 @@ def main(arguments: list[str] | None = None) -> None:
             percent = round(100 * row["level"])
             figures |= {f"{lead}coverage_{percent}_{bench}": row["coverage"]}
             figures |= {f"{lead}mean_size_{percent}_{bench}": row["mean_size"]}
+            continue
+        if row["variant"] == "fused_retrieval":
+            # Its own size at the same k, so its figures have other names.
+            figures |= {f"fused_coverage_k{row['k']}_{bench}": row["coverage"]}
+            figures |= {f"fused_size_k{row['k']}_{bench}": row["mean_size"]}
             continue
         figures |= {f"{lead}coverage_at_peer_size_k{row['k']}_{bench}": row["coverage"]}
         if row["variant"] == "hierarchical":

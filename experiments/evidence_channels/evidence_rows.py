@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from tqdm import tqdm
 
-from bayeslink.evaluation.comparison import clustered_bootstrap, paired_difference
+from bayeslink.evaluation.comparison import clustered_bootstrap, paired_difference, question_clusters
 from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.ranking import all_gold_at_k, average_precision
 from bayeslink.evaluation.report import evaluate, fit_posteriors
@@ -80,7 +80,8 @@ def without(config: Mapping) -> Iterator[dict]:
             row = {"part": "without", "name": name, "data": data} | ranking(evidences, scores, config)
             values = precisions(evidences, scores)
             base.setdefault(data, values)
-            found = paired_difference(values, base[data], *clusters(evidences), config["resamples"], rng_of(config))
+            rng = np.random.default_rng(config["seed"])
+            found = paired_difference(values, base[data], *question_clusters(evidences), config["resamples"], rng)
             yield row | {"change": found.estimate, "change_lower": found.lower, "change_upper": found.upper}
 
 
@@ -98,9 +99,8 @@ def training_evidence(config: Mapping) -> list[Evidence]:
 
 def ranking(evidences: Sequence[Evidence], scores: Sequence[np.ndarray], config: Mapping) -> dict[str, float | int]:
     """Mean average precision with its interval, and the share of questions with all gold among the first."""
-    found = clustered_bootstrap(
-        precisions(evidences, scores), *clusters(evidences), config["resamples"], rng_of(config)
-    )
+    rng = np.random.default_rng(config["seed"])
+    found = clustered_bootstrap(precisions(evidences, scores), *question_clusters(evidences), config["resamples"], rng)
     first = {
         f"all_gold_at_{k}": float(
             np.concatenate([all_gold_at_k(s, e.gold, k) for e, s in zip(evidences, scores, strict=True)]).mean()
@@ -114,16 +114,3 @@ def ranking(evidences: Sequence[Evidence], scores: Sequence[np.ndarray], config:
 def precisions(evidences: Sequence[Evidence], scores: Sequence[np.ndarray]) -> np.ndarray:
     """Average precision of each question."""
     return np.concatenate([average_precision(s, e.gold) for e, s in zip(evidences, scores, strict=True)])
-
-
-def clusters(evidences: Sequence[Evidence]) -> tuple[list, np.ndarray]:
-    """Database and gold SQL of each question."""
-    return (
-        [evidence.key for evidence in evidences for _ in range(evidence.num_questions)],
-        np.concatenate([evidence.group for evidence in evidences]),
-    )
-
-
-def rng_of(config: Mapping) -> np.random.Generator:
-    """The same resamples for every row."""
-    return np.random.default_rng(config["seed"])

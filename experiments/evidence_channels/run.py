@@ -11,11 +11,13 @@ from bayeslink.inference.posterior import shipped_path
 from bayeslink.provenance import Experiment
 
 CLAIM = (
-    "Cheap channels joined by trees that also see the neighbours' evidence rank the tables of unseen databases as well "
-    "as an attention linker of nine billion parameters, in milliseconds on a CPU."
+    "Cheap channels joined by trees that also see the neighbours' evidence rank the tables of unseen databases above an "
+    "attention linker of nine billion parameters on Spider dev and on BIRD dev with evidence strings and descriptions, "
+    "and just below it there by names alone, in milliseconds on a CPU."
 )
 TARGETS = {"map_spider": 0.985, "map_bird_names": 0.925, "map_bird": 0.955}
 TARGETS |= {"map_bird_evidence_names": 0.9615, "map_bird_evidence": 0.970}
+ATTNLINK = {"map_spider": 0.98, "map_bird_evidence_names": 0.9615, "map_bird_evidence": 0.9615}
 LOG_SCORES = {"spider": -0.82, "bird_names": -2.15, "bird": -1.95, "bird_evidence": -1.85}
 
 
@@ -52,7 +54,10 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             figures |= {f"{row['name']}_alone_{score}_{bench}": row[score] for score in ("map", "all_gold_at_3")}
     checks |= {f"target_{name}": figures[name] >= target for name, target in TARGETS.items() if name in figures}
-    checks["every_channel_and_the_trees_were_ranked"] = len({row["name"] for row in table}) > len(RICH)
+    checks |= {f"above_attnlink_{name}": figures[name] > ATTNLINK[name] for name in ATTNLINK if name in figures}
+    ranked = {(row["name"], row["data"]) for row in table if row["part"] in ("channel", "trees")}
+    asked = {(name, data) for name in (*RICH, *TREES) for data in config["sets"]}
+    checks["every_channel_and_the_trees_were_ranked"] = ranked == asked
     keys = ("part", "name", "data", "variant", "questions", "unresolved", "map", "map_lower", "map_upper")
     keys += ("all_gold_at_3", "all_gold_at_5", "joint_log_score", "ece", "exact_match")
     keys += ("change", "change_lower", "change_upper", "log_loss", "negligible")

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from bayeslink.evaluation.comparison import paired_difference
+from bayeslink.evaluation.comparison import paired_difference, question_clusters
 from bayeslink.evaluation.held_out import FitSettings, fit_arguments, question_folds
 from bayeslink.evaluation.recovery import precision
 from bayeslink.evaluation.weak_tables import (
@@ -166,8 +166,7 @@ def placebo_rows(
     connectors = [structural_connectors(w, y, item.edges) for w, y, item in zip(weak, gold, used, strict=True)]
     without = refits(used, Variant.INDEPENDENT_HIERARCHICAL)
     real = refits(used, Variant.HIERARCHICAL)
-    databases = [item.db_id for item in used for _ in range(item.num_questions)]
-    groups = np.concatenate([np.asarray(item.group) for item in used])
+    clusters = question_clusters(used)
     size = float(np.mean(np.concatenate([(p > CUT).sum(axis=1) for p in real.marginals])))
 
     def row(graph: str, draw: int, scored: Scored) -> dict:
@@ -177,9 +176,7 @@ def placebo_rows(
         ends = (None, None)
         if graph == "real":
             rng = np.random.default_rng(config["seed"])
-            found_gain = paired_difference(
-                scored.log_score, without.log_score, databases, groups, config["resamples"], rng
-            )
+            found_gain = paired_difference(scored.log_score, without.log_score, *clusters, config["resamples"], rng)
             ends = found_gain[1:]
         return {
             "data": data,

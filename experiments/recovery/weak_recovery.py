@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar
+from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, question_clusters
 from bayeslink.evaluation.held_out import FitSettings, HeldOut, held_out
 from bayeslink.evaluation.recovery import precision
 from bayeslink.evaluation.weak_tables import (
@@ -52,8 +52,7 @@ def scheme_rows(data: str, scheme: str, config: Mapping) -> list[dict]:
         "connectors": connectors,
         "rest": [w & ~c for w, c in zip(weak, connectors, strict=True)],
     }
-    databases = [item.db_id for item in items for _ in range(item.num_questions)]
-    groups = np.concatenate([np.asarray(item.group) for item in items])
+    databases, groups = question_clusters(items)
     size = float(np.mean(np.concatenate([(p > CUT).sum(axis=1) for p in marginals["hierarchical"]])))
 
     def interval(values: np.ndarray, of: np.ndarray | None = None) -> tuple[float, float, float]:

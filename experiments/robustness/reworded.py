@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayeslink.evaluation.comparison import clustered_bootstrap
+from bayeslink.evaluation.comparison import clustered_bootstrap, question_clusters
 from bayeslink.evaluation.questions import stored_questions
 from bayeslink.evaluation.ranking import average_precision
 from bayeslink.evaluation.report import evaluate
@@ -15,13 +15,12 @@ SCORES = ("map", "all_gold_at_3", "strict_recall", "precision", "joint_log_score
 def alone(data: str, config: dict) -> list[dict]:
     """Every channel's own ranking."""
     evidences = load_evidence(data, config["channels"])
-    databases = [item.key for item in evidences for _ in range(item.num_questions)]
-    groups = np.concatenate([item.group for item in evidences])
+    clusters = question_clusters(evidences)
     rows = []
     for place, channel in enumerate(config["channels"]):
         values = np.concatenate([average_precision(item.values[:, :, place], item.gold) for item in evidences])
         rng = np.random.default_rng(config["seed"])
-        found = clustered_bootstrap(values, databases, groups, config["resamples"], rng)
+        found = clustered_bootstrap(values, *clusters, config["resamples"], rng)
         row = {"part": "channel", "name": channel, "data": data, "questions": len(values)}
         row |= dict.fromkeys((*SCORES, "shift_lower", "shift_upper", "coverage_95", "size_95"))
         rows.append(row | {"map": found.estimate, "map_lower": found.lower, "map_upper": found.upper})

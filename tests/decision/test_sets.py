@@ -124,6 +124,9 @@ def test_the_level_of_a_size_is_the_largest_that_fits(build, size):
 def test_a_size_that_cannot_be_is_refused(build):
     with pytest.raises(ValueError, match=r"size=-0.5: a mean number of tables is at least 0"):
         level_of_size([build([{A: 0.1, B: 0.9}], 3)], -0.5)
+    # Some table is surely needed here: only the empty cover of level 0 has fewer than one.
     assert level_of_size([build([{A: 0.1, B: 0.9}], 3)], 0.0) < 1e-9
+    assert level_of_size([build([{A: 0.1, B: 0.9}], 3)], 0.5) < 1e-9
+    assert level_of_size([build([{A: 0.1, B: 0.9}], 3)], 1.0) == pytest.approx(0.9)
     with pytest.raises(ValueError, match="distributions hold no question"):
         level_of_size([], 2.0)

@@ -1,12 +1,14 @@
 """McNemar against the sum over coin tosses; the bootstrap against enumeration and where it must fail."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
 import numpy as np
 import pytest
 
-from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference
+from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference, question_clusters
+from bayeslink.evidence.store import load_evidence
 
 MISMATCH = (ValueError, TypeError)
 """TypeError comes first where the annotated shapes are checked at run time."""
@@ -116,3 +118,12 @@ def test_refusals():
         clustered_bootstrap(np.zeros(2), ["a"], np.zeros(2, dtype=int), 10, rng)
     with pytest.raises(MISMATCH):
         paired_difference(np.zeros(2), np.zeros(3), ["a", "a"], np.zeros(2, dtype=int), 10, rng)
+
+
+def test_clusters_are_the_database_and_the_gold_query_of_each_question():
+    first, second = load_evidence("spider-dev")[:2]
+    databases, groups = question_clusters([first, replace(second, group=None)])
+    assert databases == [first.key] * first.num_questions + [second.key] * second.num_questions
+    np.testing.assert_array_equal(groups, [*first.group, *range(second.num_questions)])
+    with pytest.raises(ValueError, match="evidences are empty"):
+        question_clusters([])

@@ -122,3 +122,21 @@ def test_trees_that_know_a_database_are_reported(corpus, tmp_path, caplog):
     caplog.clear()
     corpus_questions(replace(corpus, name="other bay"), [channel], with_evidence=False)
     assert "trees" not in caplog.text
+
+
+def test_trees_that_know_a_twin_are_reported(tmp_path, caplog, monkeypatch):
+    asked = (Question("1", "copy", "Ports?", None, "SELECT id FROM ports"),)
+    corpora = {}
+    for name, db_id in (("bay", "a"), ("gulf", "copy")):
+        questions = tuple(replace(question, db_id=db_id) for question in asked)
+        write_corpus(Corpus(name, {db_id: harbour(db_id)}, questions), tmp_path / name)
+        corpora[name] = read_corpus(tmp_path / name)
+    labelled = corpus_questions(corpora["bay"], [TokenOverlap(), BM25()], with_evidence=False).evidences
+    fit_first(labelled, TreeSettings(rounds=2, least=1)).save(tmp_path / "own.json.gz")
+    channel = BoostedChannel("own", (TokenOverlap(), BM25()), tmp_path / "own.json.gz")
+    corpus_questions(corpora["gulf"], [channel], with_evidence=False)
+    assert "trained on" not in caplog.text
+    prints = {("bay", "a"): hashed_fingerprint(harbour("a"))}
+    monkeypatch.setattr("bayeslink.evaluation.questions.load_fingerprints", lambda: prints)
+    corpus_questions(corpora["gulf"], [channel], with_evidence=False)
+    assert "channel own: its trees were trained on 1 of these 1 databases (copy, ...) or on twins" in caplog.text

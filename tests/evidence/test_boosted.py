@@ -1,6 +1,7 @@
 """Boosted trees: support of neighbours by hand, cross-fitting, files, and the channel that a linker uses."""
 
 import gzip
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -180,6 +181,16 @@ def test_a_file_that_holds_no_trees_is_refused(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"trees .*trees.json.gz cannot be read .*train_boosted"):
+        Trees.load(path)
+
+
+def test_trees_that_were_changed_after_they_were_written_are_refused(tmp_path):
+    path = tmp_path / "trees.json.gz"
+    fit_first(world(8, 3), SETTINGS).save(path)
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    document["first"] = document["first"].replace("0", "1", 1)
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    with pytest.raises(ValueError, match=r"cannot be read \(it does not have the hash that it states\)"):
         Trees.load(path)
 
 

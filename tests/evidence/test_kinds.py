@@ -36,15 +36,22 @@ def test_default_channels():
         assert tuple(channel.name for channel in default_channels(kind)) == names
     assert len({channel.identity for channel in channels.values()}) == len(channels)
     assert all(isinstance(channel, Channel) for channel in channels.values())
-    with pytest.raises(ValueError, match="kind='other': use one of lexical, embedding, rich, rich_embedding, boosted"):
+    with pytest.raises(
+        ValueError, match="channels='other': use one of lexical, embedding, rich, rich_embedding, boosted"
+    ):
         default_channels("other")
 
 
 def test_channels_are_found_by_name():
     for names in (*NAMES.values(), ("bm25_comment", "bm25")):
         assert tuple(channel.name for channel in channels_named(names)) == names
-    with pytest.raises(ValueError, match=r"channels \['telepathy'\] are not known; there are token_overlap, bm25"):
+    with pytest.raises(
+        ValueError,
+        match=r"channels='bm25,telepathy': telepathy unknown; use one of the lists lexical, .* channels best_col",
+    ):
         channels_named(("bm25", "telepathy"))
+    with pytest.raises(ValueError, match="channels='bm25,bm25': a channel is named twice"):
+        channels_named(("bm25", "bm25"))
 
 
 def test_rich_evidence_has_a_score_of_each_channel():
@@ -66,7 +73,7 @@ def test_trees_read_what_they_were_trained_on():
         (channel,) = default_channels(kind)
         assert isinstance(channel, BoostedChannel)
         assert channel.trees.channels == trees_base(kind) == tuple(base.name for base in channel.base)
-    with pytest.raises(ValueError, match="kind='rich': use one of boosted"):
+    with pytest.raises(ValueError, match="channels='rich': use one of boosted"):
         trees_base("rich")
 
 

@@ -302,7 +302,9 @@ def test_file_is_hdf5_and_holds_no_pickle(tmp_path: Path):
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match=r"posterior='.*none.nc' does not exist; make it with `bayeslink fit --out`"):
+    with pytest.raises(
+        ValueError, match=r"posterior='.*none.nc' does not exist; give a file made with `bayeslink fit --out`"
+    ):
         load_posteriors(tmp_path / "none.nc")
 
 
@@ -469,6 +471,6 @@ def test_arviz_coordinates_with_all_terms():
 
 def test_an_unknown_shipped_posterior_is_refused():
     with pytest.raises(
-        ValueError, match=r"kind='other': the package carries no such posterior; use lexical or embedding"
+        ValueError, match=r"channels='other': the package carries no such posterior; use lexical or embedding"
     ):
         shipped_path("other")

