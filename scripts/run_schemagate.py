@@ -11,9 +11,12 @@ types, and its declared foreign keys; the embedder is the hashed one, and all se
 the schema file are one catalogue and no question says which it is about. There a pick also brings the tables of other
 databases that have the name of one it references, because schemagate 1.12 resolves references by bare name.
 
+With `--scores` it asks for the score of every table instead, without the tables that references add: what its answers
+are cut from, and what a calibrated probability can be fitted on.
+
 A line is {id, db_id, total, tables: {k: [[db_id, table], ...]}}: the tables that came back when k were asked for,
 in schemagate's order, and the number of tables in the catalogue. What comes back for k may exceed k, because
-schemagate adds tables that the picks reference. Beside the lines, OUT with the suffix `.meta.json` records the
+schemagate adds tables that the picks reference. With `--scores` a table is [db_id, table, score]. Beside the lines, OUT with the suffix `.meta.json` records the
 version, the settings and the hashes of the inputs.
 """
 
@@ -41,6 +44,7 @@ def main() -> None:
     parser.add_argument("--with-evidence", action="store_true", help="follow the question with its evidence sentence")
     parser.add_argument("--descriptions", action="store_true", help="give columns their descriptions as comments")
     parser.add_argument("--pooled", action="store_true", help="one catalogue of all databases")
+    parser.add_argument("--scores", action="store_true", help="the score of every table")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines to write")
     options = parser.parse_args()
     folder = data_home() / options.data
@@ -58,10 +62,14 @@ def main() -> None:
             text = question["question"]
             if options.with_evidence and question["evidence"]:
                 text = f"{text} {question['evidence']}"
-            tables = {
-                str(k): [[item["owner"], item["name"]] for item in catalogue.select(text, top_k=k).object_list]
-                for k in options.k
-            }
+            if options.scores:
+                found = catalogue.select(text, top_k=total, expand_fks=False).hits
+                tables = {str(total): [[item.doc.schema, item.doc.name, item.score] for item in found]}
+            else:
+                tables = {
+                    str(k): [[item["owner"], item["name"]] for item in catalogue.select(text, top_k=k).object_list]
+                    for k in options.k
+                }
             line = {"id": question["id"], "db_id": question["db_id"], "total": total, "tables": tables}
             out.write(json.dumps(line) + "\n")
     meta = {
@@ -73,6 +81,7 @@ def main() -> None:
             "text": "question and evidence" if options.with_evidence else "question",
             "descriptions": options.descriptions,
             "pooled": options.pooled,
+            "scores": options.scores,
             "embedder": "HashingEmbedder()",
         },
         "inputs": {f"{options.data}/{path.name}": sha256(path) for path in inputs},

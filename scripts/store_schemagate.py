@@ -1,6 +1,7 @@
-"""Store what `run_schemagate.py` wrote as arrays: places of the returned tables, without text.
+"""Store what `run_schemagate.py` wrote as arrays: places of the returned tables, or every table's score, without text.
 
     python scripts/store_schemagate.py spider-dev.jsonl bird-dev.jsonl ...      # into data/peers
+    python scripts/store_schemagate.py scores/*.jsonl           # of runs with --scores: into data/evidence/schemagate
 
 Reads the data home (`$BAYESLINK_DATA`) to turn names of tables into positions; questions without resolved gold are
 left out, as in the stored evidence, and counted. A second run writes the same bytes.
@@ -9,11 +10,14 @@ left out, as in the stored evidence, and counted. A second run writes the same b
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from bayeslink.evaluation.questions import stored_set
 from bayeslink.evidence.cache import checkout, replace_file
+from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.peers import (
     PEER_SETS,
     POOLED_RUN,
@@ -22,6 +26,7 @@ from bayeslink.evidence.peers import (
     save_pooled,
     save_returned,
 )
+from bayeslink.evidence.store import SETS, evidence_home, load_evidence, save_evidence
 from bayeslink.provenance import sha256
 from bayeslink.schema.corpus import Corpus, data_home, read_corpus
 from bayeslink.schema.gold import resolve
@@ -33,13 +38,19 @@ def main() -> None:
     parser.add_argument("lines", type=Path, nargs="+", help="JSON lines of run_schemagate.py")
     parser.add_argument("--out", type=Path, help="folder to write; data/peers of the checkout by default")
     options = parser.parse_args()
-    out = options.out or (checkout() or Path.cwd()) / "data" / "peers"
+    scored = {
+        bool(json.loads(path.with_suffix(".meta.json").read_text())["settings"]["scores"]) for path in options.lines
+    }
+    if len(scored) > 1:
+        parser.error("some runs are of --scores, others not; store them apart")
+    peers = (checkout() or Path.cwd()) / "data" / "peers"
+    out = options.out or (evidence_home() / "schemagate" if scored.pop() else peers)
     runs = {}
     for path in options.lines:
         name, entry = store(path, out)
         runs[name] = entry
         print(f"{name}: {entry['n_questions']} questions, {entry['n_unresolved']} unresolved")
-    known = (*PEER_SETS, POOLED_RUN)
+    known = (*PEER_SETS, POOLED_RUN, *SETS)
     manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in known if name in runs}}
     text = json.dumps(manifest, indent=2) + "\n"
     replace_file(out / "manifest.json", lambda file: file.write(text.encode()))
@@ -64,6 +75,10 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
         "n_unresolved": resolution.num_questions - len(resolution.gold),
         **{field: meta[field] for field in ("versions", "settings", "inputs", "lines")},
     }
+    if settings["scores"]:
+        name = stored_set(settings["data"], settings["split"], settings["text"] != "question")
+        save_evidence(out / f"{name}.npz", scores(name, corpus, resolution.gold, answers))
+        return name, {"file": sha256(out / f"{name}.npz")} | entry
     if settings["pooled"]:
         save_pooled(out / f"{POOLED_RUN}.npz", pooled(corpus, resolution.gold, answers, settings["k"]))
         return POOLED_RUN, {"file": sha256(out / f"{POOLED_RUN}.npz")} | entry
@@ -86,6 +101,22 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
     name = "-".join(["schemagate", *filter(None, parts), *(["descriptions"] if settings["descriptions"] else [])])
     save_returned(out / f"{name}.npz", runs)
     return name, {"file": sha256(out / f"{name}.npz")} | entry
+
+
+def scores(
+    name: str, corpus: Corpus, gold: Mapping[str, frozenset[int]], answers: Mapping[str, dict]
+) -> list[Evidence]:
+    """The set's evidence with the peer's score as its one channel, 0 for a table that it does not rank."""
+    found = []
+    for item in load_evidence(name):
+        graph = corpus.schemas[item.db_id]
+        asked = [question.id for question in corpus.questions if question.db_id == item.db_id and question.id in gold]
+        values = np.zeros((len(asked), item.num_tables, 1))
+        for row, question in enumerate(asked):
+            for _, table, score in answers[question][str(graph.num_tables)]:
+                values[row, graph.table_names.index(table), 0] = score
+        found.append(replace(item, channels=("schemagate",), values=values))
+    return found
 
 
 def pooled(

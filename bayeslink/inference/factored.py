@@ -7,7 +7,7 @@ A subset outside the pool has at most the unexplored mass, so the mode is certai
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import jax
@@ -61,6 +61,8 @@ class FactoredDistribution:
         support: All subsets, or the non-empty ones.
         seed: Seed of the pool's samples.
         exact: True: each draw's distribution is exact.
+        weights: Weight of each draw, which sums to 1 for each question; equal ones where None.
+        held: 1 where a table is held in the selection, -1 where it is held out, 0 where it is free; free where None.
     """
 
     values: Float[np.ndarray, "questions tables channels"]
@@ -69,6 +71,8 @@ class FactoredDistribution:
     support: Support = Support.ALL
     seed: int = 0
     exact: bool = True
+    weights: Float[np.ndarray, "questions draws"] | None = None
+    held: Int[np.ndarray, "questions tables"] | None = None
 
     @property
     def num_tables(self) -> int:
@@ -92,15 +96,30 @@ class FactoredDistribution:
             intercept = jnp.pad(intercept, ((0, 0), (0, rows - self.num_tables)))
         values = jnp.asarray(self.values)
         padded = jnp.pad(values, ((0, 0), (0, rows - self.num_tables), (0, 0)))
-        return [jax.vmap(unary_log_odds, in_axes=(None, 0, 0), out_axes=-1)(z, intercept, slopes) for z in padded]
+        free = [jax.vmap(unary_log_odds, in_axes=(None, 0, 0), out_axes=-1)(z, intercept, slopes) for z in padded]
+        if self.held is None:
+            return free
+        held = jnp.pad(jnp.asarray(self.held), ((0, 0), (0, rows - self.num_tables)))[..., None]
+        return [
+            jnp.where(h > 0, queries.FORCED, jnp.where(h < 0, queries.CLAMPED, unary))
+            for h, unary in zip(held, free, strict=True)
+        ]
+
+    @cached_property
+    def _weights(self) -> Float[np.ndarray, "questions draws"]:
+        num_draws = len(self.draws.slopes)
+        return np.full((len(self.values), num_draws), 1 / num_draws) if self.weights is None else self.weights
 
     @cached_property
     def _answers(self) -> list[tuple[np.ndarray, ...]]:
         """(marginals, pair marginals, P(empty), log normalisers) of each question."""
         edges = jnp.zeros(len(self.edges))
         return [
-            tuple(np.asarray(part) for part in _averages(u, edges, self._plan[0], self._gain, self.support))
-            for u in self._unaries
+            tuple(
+                np.asarray(part)
+                for part in _averages(u, edges, self._plan[0], self._gain, jnp.asarray(w), self.support)
+            )
+            for u, w in zip(self._unaries, self._weights, strict=True)
         ]
 
     @cached_property
@@ -127,12 +146,12 @@ class FactoredDistribution:
     def size_distribution(self) -> Float[np.ndarray, "questions sizes"]:
         """P(N = 0), ..., P(N = n)."""
         rows = []
-        for unary in self._unaries:
+        for unary, weight in zip(self._unaries, self._weights, strict=True):
             sizes = np.array(_sizes(unary, self._plan[0], self._gain, self.num_tables + 1))
             if self.support is Support.NON_EMPTY:
                 sizes[0] = 0.0
                 sizes = sizes / sizes.sum(axis=0)
-            rows.append(sizes.mean(axis=1))
+            rows.append(sizes @ weight)
         return np.stack(rows)
 
     def log_probability_of(self, selections: Sequence[Bool[np.ndarray, "subsets tables"]]) -> list[np.ndarray]:
@@ -147,7 +166,8 @@ class FactoredDistribution:
         scores = energies - self._answers[question][3]
         if self.support is Support.NON_EMPTY:
             scores[~chosen.any(axis=1)] = -np.inf
-        return np.logaddexp.reduce(scores, axis=1) - np.log(scores.shape[1])
+        with np.errstate(divide="ignore"):
+            return np.logaddexp.reduce(scores + np.log(self._weights[question]), axis=1)
 
     def probability_of(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """Probability of one subset for each question."""
@@ -243,12 +263,12 @@ class FactoredDistribution:
     @property
     def entropy(self) -> Float[np.ndarray, " questions"]:
         """Entropy of the joint distribution, nats: mean of -log p over samples scored exactly."""
-        return np.array([found.mean() for found in self._sampled_entropy])
+        return self._mean(self._sampled_entropy)
 
     @property
     def entropy_standard_error(self) -> Float[np.ndarray, " questions"]:
         """Monte Carlo standard error of `entropy`, nats; draws are the independent units."""
-        return np.array([_standard_error(found) for found in self._sampled_entropy])
+        return self._standard_error(self._sampled_entropy)
 
     @cached_property
     def _connected(self) -> list[np.ndarray]:
@@ -257,25 +277,81 @@ class FactoredDistribution:
     @property
     def connected_probability(self) -> Float[np.ndarray, " questions"]:
         """Share of the samples that are non-empty and connected."""
-        return np.array([found.mean() for found in self._connected])
+        return self._mean(self._connected)
 
     @property
     def connected_standard_error(self) -> Float[np.ndarray, " questions"]:
         """Monte Carlo standard error of `connected_probability`."""
-        return np.array([_standard_error(found) for found in self._connected])
+        return self._standard_error(self._connected)
+
+    def _mean(self, sampled: Sequence[np.ndarray]) -> Float[np.ndarray, " questions"]:
+        """Mean over the samples of each question, those of a draw with its weight."""
+        return np.array([w @ _by_draw(found) for w, found in zip(self._weights, sampled, strict=True)])
+
+    def _standard_error(self, sampled: Sequence[np.ndarray]) -> Float[np.ndarray, " questions"]:
+        """Monte Carlo standard error of `_mean`; draws are the independent units; NaN where there is one."""
+        errors = []
+        for weight, found in zip(self._weights, sampled, strict=True):
+            means, count = _by_draw(found), len(weight)
+            squares = float(weight**2 @ (means - weight @ means) ** 2)
+            errors.append(np.sqrt(squares * count / (count - 1)) if count > 1 else np.nan)
+        return np.array(errors)
+
+    def condition(
+        self, table: Int[np.ndarray, " questions"], needed: Bool[np.ndarray, " questions"]
+    ) -> "FactoredDistribution":
+        """The distribution given that one table of each question is needed, or is not; exact given the draws.
+
+        Each draw's distribution is conditioned, and draws are weighted by the probability that they gave the answer.
+
+        Args:
+            table: Position of the table.
+            needed: Whether it is needed.
+
+        Raises:
+            ValueError: If an answer has probability 0.
+        """
+        rows = np.arange(len(self.values))
+        held = np.zeros(self.values.shape[:2], dtype=np.int64) if self.held is None else self.held.copy()
+        if (bad := held[rows, table] == np.where(needed, -1, 1)).any():
+            raise ValueError(
+                f"table {int(table[bad][0])} was answered otherwise before; an answer cannot be taken back"
+            )
+        held[rows, table] = np.where(needed, 1, -1)
+        found = replace(self, held=held)
+        weights = []
+        for question in rows.tolist():
+            gone = np.asarray(self._unaries[question])[table[question]] - queries.FORCED if needed[question] else 0.0
+            log = found._answers[question][3] - self._answers[question][3] + gone
+            with np.errstate(divide="ignore"):
+                log = log + np.log(self._weights[question])
+            if not np.isfinite(log.max()):
+                raise ValueError(f"table {int(table[question])}: this answer has probability 0")
+            weights.append(np.exp(log - np.logaddexp.reduce(log)))
+        return replace(self, held=held, weights=np.stack(weights))
+
+    def weighted_samples(self) -> list[tuple[Bool[np.ndarray, "subsets tables"], Float[np.ndarray, " subsets"]]]:
+        """Exact samples of every draw and their weights, which sum to 1, for each question."""
+        return [
+            (chosen, np.repeat(weight / SAMPLES_PER_DRAW, SAMPLES_PER_DRAW))
+            for chosen, weight in zip(self._samples, self._weights, strict=True)
+        ]
+
+    def coverage(self, question: int, chosen: Bool[np.ndarray, "sets tables"]) -> Float[np.ndarray, " sets"]:
+        """P(gold inside S) of several sets S for one question, exact."""
+        unary, weight = self._unaries[question], jnp.asarray(self._weights[question])
+        padded = jnp.asarray(np.pad(chosen, ((0, 0), (0, self._plan[1] - self.num_tables))))
+        return np.array(
+            [float(_covered(unary, inside, self._plan[0], self._gain, weight, self.support)) for inside in padded]
+        )
 
     def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """P(gold inside S) for one S for each question, exact."""
-        rows = []
-        for question, chosen in enumerate(selection):
-            inside = jnp.asarray(np.pad(chosen, (0, self._plan[1] - self.num_tables)))
-            rows.append(float(_covered(self._unaries[question], inside, self._plan[0], self._gain, self.support)))
-        return np.array(rows)
+        return np.array([float(self.coverage(q, chosen[None])[0]) for q, chosen in enumerate(selection)])
 
 
-def _standard_error(values: Float[np.ndarray, " samples"]) -> float:
-    by_draw = values.reshape(-1, SAMPLES_PER_DRAW).mean(axis=1)
-    return float(by_draw.std(ddof=1) / np.sqrt(len(by_draw))) if len(by_draw) > 1 else float("nan")
+def _by_draw(values: Float[np.ndarray, " samples"]) -> Float[np.ndarray, " draws"]:
+    return values.reshape(-1, SAMPLES_PER_DRAW).mean(axis=1)
 
 
 def _is_connected(selection: Bool[np.ndarray, " tables"], edges: Int[np.ndarray, "edges 2"]) -> bool:
@@ -296,27 +372,27 @@ def _is_connected(selection: Bool[np.ndarray, " tables"], edges: Int[np.ndarray,
 
 @partial(jax.jit, static_argnames="support")
 def _averages(
-    unary: Array, no_coupling: Array, plan: Plan, gain: Array, support: Support
+    unary: Array, no_coupling: Array, plan: Plan, gain: Array, weight: Array, support: Support
 ) -> tuple[Array, Array, Array, Array]:
     def mean_normaliser(shift: Array, coupling: Array) -> tuple[Array, tuple[Array, Array]]:
         log_z = forward_log(unary + shift[:, None], plan, gain + separator_gain(plan, coupling))
         normaliser = log_normaliser(log_z, support)
-        return normaliser.mean(), (log_z, normaliser)
+        return weight @ normaliser, (log_z, normaliser)
 
     slopes, (log_z, normaliser) = jax.grad(mean_normaliser, argnums=(0, 1), has_aux=True)(
         jnp.zeros(unary.shape[0]), no_coupling
     )
-    return slopes[0], slopes[1], jnp.exp(-log_z).mean(), normaliser
+    return slopes[0], slopes[1], weight @ jnp.exp(-log_z), normaliser
 
 
 @partial(jax.jit, static_argnames="support")
-def _covered(unary: Array, inside: Array, plan: Plan, gain: Array, support: Support) -> Array:
+def _covered(unary: Array, inside: Array, plan: Plan, gain: Array, weight: Array, support: Support) -> Array:
     clamped = forward_log(jnp.where(inside[:, None], unary, queries.CLAMPED), plan, gain)
     whole = forward_log(unary, plan, gain)
     if support is Support.NON_EMPTY:
         # The empty set lies inside every S; it leaves both numerator and denominator.
-        return jnp.exp(log_normaliser(clamped, support) - log_normaliser(whole, support)).mean()
-    return jnp.exp(clamped - whole).mean()
+        return weight @ jnp.exp(log_normaliser(clamped, support) - log_normaliser(whole, support))
+    return weight @ jnp.exp(clamped - whole)
 
 
 _modes = jax.jit(lambda unary, plan, gain: queries.mode(unary, plan, gain)[0])

@@ -6,7 +6,7 @@ Each draw's distribution is exact; so is everything read off their average here,
 of a schema of up to `enumeration.MAX_TABLES` tables. `factored` answers for larger schemas.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import jax
@@ -115,6 +115,29 @@ class SubgraphDistribution:
     def probability_of(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """Probability of one subset for each question."""
         return np.take_along_axis(self.probabilities, _code(selection)[:, None], axis=1)[:, 0]
+
+    def condition(
+        self, table: Int[np.ndarray, " questions"], needed: Bool[np.ndarray, " questions"]
+    ) -> "SubgraphDistribution":
+        """The distribution given that one table of each question is needed, or is not: subsets that disagree leave.
+
+        Args:
+            table: Position of the table.
+            needed: Whether it is needed.
+
+        Raises:
+            ValueError: If an answer has probability 0.
+        """
+        agrees = (self.states[:, table].T > 0) == needed[:, None]
+        kept = np.where(agrees, self.probabilities, 0.0)
+        mass = kept.sum(axis=1)
+        if (impossible := np.flatnonzero(mass <= 0)).size:
+            raise ValueError(f"table {int(table[impossible[0]])}: this answer has probability 0")
+        # Of the all-subsets form: P(empty | x_t = 0) = P(empty) / P(x_t = 0). Under the non-empty support P(x_t = 0) is
+        # put together from means over draws, which are not kept apart here.
+        without = mass if self.support is Support.ALL else self.prob_empty + (1 - self.prob_empty) * mass
+        empty = np.where(needed, 0.0, self.prob_empty / np.where(needed, 1.0, without))
+        return replace(self, probabilities=kept / mass[:, None], prob_empty=np.clip(empty, 0.0, 1.0))
 
     def top(
         self, k: int

@@ -6,7 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bayeslink.inference.predictive import SubgraphDistribution
+from bayeslink.evidence.channel import Evidence
+from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.posterior import DatabaseDraws
+from bayeslink.inference.predictive import SubgraphDistribution, predict
+from bayeslink.model.autologistic import Support
 
 Subset = frozenset[int]
 
@@ -80,3 +84,19 @@ def plain():
 def chosen_sets() -> Callable:
     """The chosen tables of each question as sets."""
     return lambda chosen: [frozenset(np.flatnonzero(row).tolist()) for row in chosen]
+
+
+@pytest.fixture(
+    params=[(support, size) for support in Support for size in (6, 9)], ids=lambda p: f"{p[0].value}-{p[1]}"
+)
+def same(request) -> tuple[SubgraphDistribution, FactoredDistribution]:
+    """One predictive of three questions, listed and by elimination."""
+    support, num_tables = request.param
+    rng = np.random.default_rng(num_tables)
+    edges = np.array([[t, t + 1] for t in range(num_tables - 1)] + [[0, 3]], dtype=np.int64)
+    values = rng.normal(size=(3, num_tables, 2))
+    draws = DatabaseDraws(rng.normal(-1, 0.8, 12), rng.normal(1.5, 0.3, (12, 2)), rng.normal(0.5, 0.5, 12))
+    evidence = Evidence("made", "a", ("x", "y"), values, edges, np.zeros(len(edges), dtype=np.int64), np.zeros(3))
+    listed, _ = predict(evidence, draws, support)
+    assert isinstance(listed, SubgraphDistribution)
+    return listed, FactoredDistribution(values, edges, draws, support)
