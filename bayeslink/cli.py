@@ -35,6 +35,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 MAX_SHOWN = 200
 """Characters of a question that are printed; JSON has them all."""
 
+MIN_GAIN = 0.05
+"""Expected information below which no question is suggested, nats."""
+
 _PICTURES = (".png", ".svg", ".pdf")
 WithEvidence = Annotated[bool, typer.Option("--with-evidence", help="Read the evidence string with the question.")]
 
@@ -123,6 +126,14 @@ def link(
     max_risk: Annotated[
         float | None, typer.Option(help="Ask when the most probable set is wrong with a larger probability.")
     ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="File of `bayeslink calibrate`: --cover is then a promise for new databases.")
+    ] = None,
+    needs: Annotated[list[str] | None, typer.Option(help="A table that is needed, known for sure.")] = None,
+    needs_not: Annotated[list[str] | None, typer.Option(help="A table that is not needed, known for sure.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Tokens of DDL: also the best set of tables within so many.")
+    ] = None,
     schema: Annotated[list[str] | None, typer.Option(help="Database schema to read; may be repeated.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Write the schema graph (.png, .svg, .pdf).")] = None,
     as_json: Json = False,
@@ -135,15 +146,22 @@ def link(
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
     linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, variant=variant, schemas=schema)
-    found = linker.link(question, evidence, cover, max_risk)
+    said = dict.fromkeys(needs or (), True)
+    if both := sorted(set(said) & set(needs_not or ())):
+        raise ValueError(f"needs and needs-not: {', '.join(both)} cannot be both; name it in one of them")
+    said |= dict.fromkeys(needs_not or (), False)
+    found = linker.link(question, evidence, cover, max_risk, calibration).answer(said)
+    within = None if budget is None else found.within(budget)
     for sentence in (*linker.graph.dropped, *linker.graph.warnings):
         _say(f"warning: {sentence}")
     if picture is not None:
         found.plot(picture)
-    if as_json:
-        _print_json(found.to_dict())
-        return
     document = found.to_dict()
+    if budget is not None and within is not None:
+        document["budget"] = {"tokens": budget, "tables": list(within[0]), "probability": within[1]}
+    if as_json:
+        _print_json(document)
+        return
     print(f"question   {_shown(found.question)}")
     print(f"database   {found.graph.name}: {found.graph.num_tables} tables, {len(found.graph.edges)} joined pairs")
     print(f"posterior  {found.posterior}")
@@ -158,7 +176,22 @@ def link(
         )
     chosen = document["cover"]
     print(f"\ncover      {', '.join(chosen['tables']) or 'no table'}")
-    print(f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {cover:g})")
+    print(
+        f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {chosen['level']:g})"
+    )
+    if chosen["fewest"] < len(chosen["tables"]):
+        print(f"           no cover has fewer than {chosen['fewest']} tables; whether one is smaller than this is open")
+    if found.promise is not None:
+        stated = "promised" if found.promise.holds else "aimed at, not promised (too few databases)"
+        print(
+            f"           calibrated: {found.promise.target:g} of the questions of new databases are {stated}, from "
+            f"{found.promise.num_questions} questions of {found.promise.num_databases} databases"
+        )
+    if within is not None:
+        print(f"budget     {', '.join(within[0]) or 'no table'}")
+        print(
+            f"           the best within {budget:g} tokens: holds every needed table with probability {within[1]:.3f}"
+        )
     if len(chosen["tables"]) == len(document["tables"]) > 1:
         print("           that is the whole schema: at this level the evidence does not narrow it")
     best = document["mode"]
@@ -170,6 +203,13 @@ def link(
     print(f"entropy    {document['entropy_nats']:.2f} nats, expected size {document['expected_size']:.2f}")
     if found.approximation:
         print(f"note       {found.approximation}")
+    if found.answers:
+        said = ", ".join(f"{name} is {'needed' if value else 'not needed'}" for name, value in found.answers.items())
+        print(f"given      {said}")
+    asked = document["clarify"]
+    if asked["gain_nats"] > MIN_GAIN:
+        print(f"could ask  does this need {asked['table']}? (probability {asked['probability']:.2f})")
+        print(f"           mode right with probability {asked['exact_before']:.2f}, then {asked['exact_after']:.2f}")
     print(f"verdict    {'would rather ask: ' + document['reason'] if document['abstain'] else 'answers'}")
     if picture is not None:
         print(f"picture    {picture}")
@@ -416,6 +456,61 @@ def evaluate(
         )
     if gains:
         print("95 % intervals: databases, then gold queries, resampled")
+
+
+@app.command()
+def calibrate(
+    out: Annotated[Path, typer.Option(help="Calibration file to write (JSON).")],
+    data: Annotated[str | None, typer.Option(help="spider, bird or bird-train (stored evidence).")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the data set.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
+    posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
+    channels: Annotated[str | None, typer.Option(help="Kind of the shipped posterior: embedding, lexical, ...")] = None,
+    variant: Annotated[str, typer.Option(help="Variant of the posterior.")] = "hierarchical",
+    target: Annotated[
+        list[float] | None, typer.Option(help="Share of questions to cover; may be repeated; 0.8, 0.9, 0.95 and 0.98.")
+    ] = None,
+    with_evidence: WithEvidence = False,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Levels at which covers hold for questions of new databases, from labelled databases the posterior never saw."""
+    from bayeslink.decision.conformal import least_databases
+    from bayeslink.evaluation.promises import promises
+    from bayeslink.inference import keep_compiled
+    from bayeslink.inference.posterior import load_posteriors, shipped_path
+    from bayeslink.linker import available_kind
+    from bayeslink.model.hierarchy import Variant
+
+    keep_compiled()
+    _check_writable(out)
+    if posterior is not None and channels is not None:
+        raise ValueError(f"channels={channels!r}: the posterior {posterior} has its own; leave --channels out")
+    targets = target or [0.8, 0.9, 0.95, 0.98]
+    for share in targets:
+        least_databases(share)
+    path = posterior or shipped_path(channels or ("embedding" if corpus is None else available_kind()))
+    held = load_posteriors(path)
+    wanted = _member(Variant, "variant", variant)
+    if wanted not in held or wanted is Variant.UNPOOLED:
+        there = ", ".join(item.value for item in held if item is not Variant.UNPOOLED)
+        raise ValueError(f"variant={variant!r}: posterior {path} holds {there}")
+    questions = _questions([data] if data else None, split, corpus, ",".join(held[wanted].channels), with_evidence)
+    found = promises(questions, held[wanted], path, targets, seed, _at_terminal())
+    found.save(out)
+    if as_json:
+        _print_json(found.to_dict())
+        return
+    first = found.levels[0]
+    print(f"posterior  {found.posterior}, variant {found.variant}; channels {', '.join(found.channels)}")
+    print(f"data       {found.data}: {first.num_questions} questions of {first.num_databases} databases; "
+          f"{found.num_left_out} databases left out: they, or a twin, were trained on")  # fmt: skip
+    print(f"\n{'target':>7}{'level':>12}   promised for new databases")
+    for level in found.levels:
+        enough = least_databases(level.target)
+        holds = "yes" if level.holds else f"no: that takes {enough} databases"
+        print(f"{level.target:7g}{level.level:12.6f}   {holds}")
+    print(f"\nwritten    {out}")
 
 
 @app.command()

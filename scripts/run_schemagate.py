@@ -16,8 +16,8 @@ are cut from, and what a calibrated probability can be fitted on.
 
 A line is {id, db_id, total, tables: {k: [[db_id, table], ...]}}: the tables that came back when k were asked for,
 in schemagate's order, and the number of tables in the catalogue. What comes back for k may exceed k, because
-schemagate adds tables that the picks reference. With `--scores` a table is [db_id, table, score]. Beside the lines, OUT with the suffix `.meta.json` records the
-version, the settings and the hashes of the inputs.
+schemagate adds tables that the picks reference. With `--scores` a table is [db_id, table, score]. Beside the lines,
+OUT with the suffix `.meta.json` records the version, the settings and the hashes of the inputs.
 """
 
 import argparse

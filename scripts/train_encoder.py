@@ -1,6 +1,7 @@
 """Fine-tune MiniLM as a bi-encoder of questions and tables on Spider train and BIRD train, and rank the dev sets.
 
     python scripts/train_encoder.py --out FOLDER                 # checkpoints, log.jsonl and scores of the dev sets
+    python scripts/train_encoder.py --out FOLDER/0 --fold 0      # without the databases of fold 0, which it then scores
     python scripts/train_encoder.py --out FOLDER --steps 4 --questions 4    # a trial in a minute
 
 The score of table t for question q, u the encoder's unit embedding,
@@ -34,10 +35,14 @@ from bayeslink.evidence.store import load_evidence, load_twins
 from bayeslink.schema.corpus import Question, data_home, read_corpus
 from bayeslink.schema.gold import resolve
 from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.split import folds_by_database
 
 TRAIN = (("spider", "train"), ("bird-train", None))
 TESTS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}
 TESTS |= {"bird-dev-evidence": ("bird", None, True)}
+HELD = {"spider-train": ("spider", "train", False), "bird-train": ("bird-train", None, False)}
+HELD |= {"bird-train-evidence": ("bird-train", None, True)}
+FOLDS = 2
 MOST_TABLES = 16
 """Tables of a training step: the gold ones of its questions, and others drawn at random."""
 MOST_COLUMNS = 16
@@ -102,6 +107,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5e-5, help="largest learning rate")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes; a second run goes on")
     parser.add_argument("--every", type=int, default=25, help="steps between checkpoints")
+    parser.add_argument("--fold", type=int, choices=range(FOLDS), help="fold of the training databases to leave out")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -122,7 +128,15 @@ def main() -> None:
         encoder.load_state_dict(state["encoder"])
         optimizer.load_state_dict(state["optimizer"])
         rates.load_state_dict(state["rates"])
-    steps = list(planned(training(), options.steps, options.questions, np.random.default_rng(options.seed)))
+    databases = training()
+    held = set()
+    if options.fold is not None:
+        fold = folds_by_database(
+            [key for key, _ in databases], load_twins(), FOLDS, np.random.default_rng(options.seed)
+        )
+        held = {key for key, _ in databases if fold[key] == options.fold}
+    kept_databases = [item for key, item in databases if key not in held]
+    steps = list(planned(kept_databases, options.steps, options.questions, np.random.default_rng(options.seed)))
     started, losses = time.perf_counter(), []
     for number, (asked, rows, with_evidence, described, seed) in enumerate(steps[begun:], start=begun + 1):
         loss = step_loss(encoder, asked, rows, with_evidence, described, np.random.default_rng(seed))
@@ -141,8 +155,8 @@ def main() -> None:
             log(options.out, {"step": number, "loss": float(np.mean(losses[-options.every :])), "seconds": spent})
         if stop:
             break
-    for name in TESTS:
-        log(options.out, ranked(encoder, name, options.out))
+    for name, asked in (HELD if held else TESTS).items():
+        log(options.out, ranked(encoder, name, asked, held, options.out))
 
 
 def log(out: Path, line: dict) -> None:
@@ -162,13 +176,16 @@ def asked_of(folder: str, split: str | None) -> Iterator[Asked]:
             yield Asked(corpus.schemas[db_id], questions, [gold[question.id] for question in questions])
 
 
-def training() -> list[Asked]:
+def training() -> list[tuple[tuple[str, str], Asked]]:
     """Every training database but the twins of those of the dev sets."""
     barred = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
     twins = load_twins()
     barred |= {twin for key in barred for twin in twins[key]}
     return [
-        item for folder, split in TRAIN for item in asked_of(folder, split) if (folder, item.graph.name) not in barred
+        ((folder, item.graph.name), item)
+        for folder, split in TRAIN
+        for item in asked_of(folder, split)
+        if (folder, item.graph.name) not in barred
     ]
 
 
@@ -221,16 +238,17 @@ def step_loss(
 
 
 @torch.no_grad()
-def ranked(encoder: BiEncoder, name: str, out: Path) -> dict:
-    """Mean average precision and all gold among three of one dev set; its scores are written beside the log."""
-    folder, split, with_evidence = TESTS[name]
+def ranked(encoder: BiEncoder, name: str, asked: tuple, held: set[tuple[str, str]], out: Path) -> dict:
+    """Mean average precision and all gold among three of one set, or the held databases in it; scores are written."""
+    folder, split, with_evidence = asked
     encoder.eval()
-    scores = []
+    scores, stored = [], [item for item in load_evidence(name) if not held or item.key in held]
     for item in asked_of(folder, split):
+        if held and (folder, item.graph.name) not in held:
+            continue
         texts = [texts_of(item.graph, table, described=True) for table in range(item.graph.num_tables)]
         questions = [question_text(question, with_evidence) for question in item.questions]
         scores.append(encoder(questions, texts).double().numpy())
-    stored = load_evidence(name)
     np.savez_compressed(out / f"{name}.npz", **{item.db_id: s for item, s in zip(stored, scores, strict=True)})
     precision = np.concatenate([average_precision(s, item.gold) for item, s in zip(stored, scores, strict=True)])
     first = np.concatenate([all_gold_at_k(s, item.gold, 3) for item, s in zip(stored, scores, strict=True)])

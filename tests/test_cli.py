@@ -119,6 +119,56 @@ def test_link_prints_the_table_the_cover_and_the_posterior(run, sales):
     assert [line.split()[0] for line in out.splitlines()[6:9]] == ["customers", "products", "transactions"]
 
 
+def test_link_takes_answers_and_a_budget(run, sales):
+    first = json.loads(run("link", sales, QUESTION, "--channels", "lexical", "--budget", 25, "--json")[1])
+    assert first["clarify"]["table"] in {row["table"] for row in first["tables"]}
+    assert first["answers"] == {}
+    assert first["budget"]["tokens"] == 25
+    assert 0 < first["budget"]["probability"] < 1
+    told = ("--needs", "customers", "--needs-not", "transactions", "--budget", 25)
+    status, out, _ = run("link", sales, QUESTION, "--channels", "lexical", *told)
+    assert status == 0
+    assert "given      customers is needed, transactions is not needed" in out
+    assert "the best within 25 tokens: holds every needed table with probability" in out
+    second = json.loads(run("link", sales, QUESTION, "--channels", "lexical", *told, "--json")[1])
+    probability = {row["table"]: row["probability"] for row in second["tables"]}
+    assert probability["customers"] == pytest.approx(1)
+    assert probability["transactions"] == pytest.approx(0)
+    assert second["answers"] == {"customers": True, "transactions": False}
+
+
+def test_calibrate_then_link_with_the_promise(run, sales, corpus, tmp_path):
+    out = tmp_path / "levels.json"
+    arguments = ("--corpus", corpus, "--channels", "lexical", "--target", 0.5, "--target", 0.9, "--out", out)
+    status, printed, err = run("calibrate", *arguments)
+    assert status == 0, err
+    assert "no: that takes 9 databases" in printed
+    assert "questions of 2 databases; 0 databases left out" in printed
+    document = json.loads(run("calibrate", *arguments, "--json")[1])
+    assert document == json.loads(out.read_text())
+    assert [(level["target"], level["holds"]) for level in document["levels"]] == [(0.5, True), (0.9, False)]
+    level = document["levels"][0]["level"]
+    link = ("link", sales, QUESTION, "--channels", "lexical", "--cover", 0.5, "--calibration", out)
+    found = json.loads(run(*link, "--json")[1])
+    assert found["cover"]["level"] == level
+    assert found["cover"]["promise"]["num_databases"] == 2
+    assert "calibrated: 0.5 of the questions of new databases are promised" in run(*link)[1]
+
+
+def test_refused_calibrations(refused, sales, corpus, tmp_path):
+    out = ("--out", tmp_path / "levels.json")
+    assert "target=1.5: a share above 0" in refused("calibrate", "--corpus", corpus, "--target", 1.5, *out)
+    assert "variant='unpooled'" in refused(
+        "calibrate", "--corpus", corpus, "--channels", "lexical", "--variant", "unpooled", *out
+    )
+    assert "give exactly one of --data" in refused("calibrate", "--channels", "lexical", *out)
+    link = ("link", sales, QUESTION, "--channels", "lexical")
+    assert "does not exist; give a file made with" in refused(*link, "--calibration", tmp_path / "none.json")
+    assert "needs and needs-not: orders cannot be both" in refused(*link, "--needs", "orders", "--needs-not", "orders")
+    assert "needed='wharves' is not a table of sales" in refused(*link, "--needs", "wharves")
+    assert "budget=-1.0: a total weight" in refused(*link, "--budget", -1)
+
+
 def test_link_warns_of_dropped_keys_and_writes_the_picture(run, tmp_path):
     path = tmp_path / "x.sqlite"
     with closing(sqlite3.connect(path)) as connection:

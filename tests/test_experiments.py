@@ -30,6 +30,7 @@ TIMED = {"evidence_channels", "exact_cost", "laplace_and_hmc"}
 EMPIRICAL = {
     "abstention",
     "baselines",
+    "clarification",
     "cover_sets",
     "database_coupling",
     "density_sweep",

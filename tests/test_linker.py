@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayeslink.decision.conformal import ConformalLevel
+from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Standardisation, compute_evidence
 from bayeslink.evidence.forms import FORMS, form_names
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
@@ -22,6 +24,7 @@ from bayeslink.inference.predictive import predict
 from bayeslink.linker import SchemaLinker, available_kind, channels_named, kind_channels
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Variant
+from bayeslink.provenance import sha256
 from bayeslink.schema.graph import Column, RawKey, Table, build_graph
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample"
@@ -138,7 +141,8 @@ def test_a_schema_too_large_to_list_is_linked_by_elimination(databases):
     assert found.cover.cover_probability[0] >= 0.95
     document = found.to_dict()
     assert document["exact"] is True
-    assert document["cover"]["rule"] == "shortest prefix that covers 0.95"
+    assert document["cover"]["rule"] == "smallest cover found 0.95"
+    assert 0 < document["cover"]["fewest"] <= len(found.tables)
     assert 0 < document["unexplored_mass"] < 1
     assert document["entropy_standard_error"] > 0
     assert "unexplored mass" in found.approximation
@@ -362,7 +366,7 @@ def test_a_posterior_of_other_channels_is_refused(sales, tmp_path):
         ),
     )
     save_posteriors(tmp_path / "q.nc", [foreign])
-    with pytest.raises(ValueError, match="'telepathy'"):
+    with pytest.raises(ValueError, match="telepathy unknown"):
         SchemaLinker.from_database(sales, posterior=tmp_path / "q.nc")
 
 
@@ -426,3 +430,65 @@ def test_trees_link_with_their_posterior_and_know_when_nothing_is_said(databases
     assert not found.abstention.abstained[0]
     # The shape of tables moves the trees, but is no evidence.
     assert linker.link("xyzzy qwrtp?").abstention.abstained[0]
+
+
+def test_the_question_to_ask_names_a_table_and_two_rivals(linked):
+    asked = linked.clarify()
+    best = linked.top(1)[0]
+    assert set(asked.rivals[0]) == set(best[0])
+    assert (asked.table in asked.rivals[0]) != (asked.table in asked.rivals[1])
+    assert asked.exact_before == pytest.approx(best[1])
+    assert asked.exact_after == pytest.approx(sum(asked.rival_probabilities))
+    assert asked.probability == pytest.approx(linked.probabilities[place(linked, asked.table)])
+    assert linked.to_dict()["clarify"]["table"] == asked.table
+
+
+def test_an_answer_conditions_everything(linked):
+    assert linked.answer({}) is linked
+    told = linked.answer({"TRANSACTIONS": False})
+    table = place(linked, "transactions")
+    assert told.answers == {"transactions": False}
+    assert told.probabilities[table] == 0
+    assert told.independent_probability[table] == 0
+    assert "transactions" not in told.tables
+    assert told.cover.cover_probability[0] >= 0.95
+    assert told.to_dict()["answers"] == {"transactions": False}
+    # By hand: the subsets without the table, renormalised.
+    left = {names: p for names, p in linked.top(8) if "transactions" not in names}
+    mass = sum(left.values())
+    for names, p in told.top(4):
+        assert p == pytest.approx(left[names] / mass)
+    both = told.answer({"customers": True})
+    assert both.answers == {"transactions": False, "customers": True}
+    assert both.probabilities[place(linked, "customers")] == pytest.approx(1)
+    with pytest.raises(ValueError, match="table 2: this answer has probability 0"):
+        told.answer({"transactions": True})
+    with pytest.raises(ValueError, match="needed='wharves' is not a table of sales; there are customers, products"):
+        linked.answer({"wharves": True})
+
+
+def test_tables_within_a_budget_of_tokens(linked):
+    names, probability = linked.within(10_000)
+    assert set(names) == set(linked.graph.table_names)
+    assert probability == pytest.approx(1)
+    names, probability = linked.within(25)
+    assert 0 < len(names) < 3
+    assert probability == pytest.approx(linked.cover_probability(names))
+    assert linked.within(0)[0] == ()
+
+
+def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked, tmp_path):
+    levels = (ConformalLevel(0.8, 0.6, True, 11, 90), ConformalLevel(0.9, 1.0, False, 5, 50))
+    found = Promises("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", 0, levels)
+    found.save(tmp_path / "levels.json")
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    promised = linker.link(QUESTION, cover=0.8, calibration=tmp_path / "levels.json")
+    assert promised.cover_level == 0.6
+    assert promised.promise == levels[0]
+    assert promised.to_dict()["cover"]["promise"]["holds"] is True
+    assert linked.to_dict()["cover"]["promise"] is None
+    with pytest.raises(ValueError, match=r"cover=0\.95: the calibration has levels for 0\.8, 0\.9"):
+        linker.link(QUESTION, calibration=tmp_path / "levels.json")
+    replace(found, posterior_hash="0").save(tmp_path / "other.json")
+    with pytest.raises(ValueError, match=r"is of posterior x\.nc, variant hierarchical, not of shipped lexical"):
+        linker.link(QUESTION, cover=0.8, calibration=tmp_path / "other.json")

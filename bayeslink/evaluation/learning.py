@@ -47,6 +47,7 @@ class CurvePoint:
         log_scores: Joint log score, nats.
         exact: Whether the joint mode equals gold.
         strict: Whether gold is inside the tables above 1/2.
+        risks: 1 - P(joint mode), the stated probability that it is wrong.
         ece: Calibration error, mean over replicates.
         mean_shift: Mean of p - y, mean over replicates.
         num_failed: Updates that did not converge.
@@ -62,6 +63,7 @@ class CurvePoint:
     log_scores: Float[np.ndarray, "replicates questions"]
     exact: Float[np.ndarray, "replicates questions"]
     strict: Float[np.ndarray, "replicates questions"]
+    risks: Float[np.ndarray, "replicates questions"]
     ece: float
     mean_shift: float
     num_failed: int
@@ -201,6 +203,7 @@ class _Scored:
     log_score: np.ndarray
     exact: np.ndarray
     strict: np.ndarray
+    risk: np.ndarray
     marginals: np.ndarray
     gradient: float
     even: bool
@@ -223,6 +226,7 @@ def _score(posterior: Posterior, held: Evidence, seen: bool, seed: int) -> _Scor
         np.asarray(log_score),
         recovery.exact_match(joint_mode(distribution).chosen, gold).astype(float),
         recovery.strict_recall(threshold(distribution).chosen, gold).astype(float),
+        1 - distribution.mode_probability,
         distribution.marginals,
         float(posterior.info.get("update_largest_gradient", 0.0)),
         posterior.checks.get("update_weights_even", True),
@@ -265,6 +269,7 @@ def _point(name: str, count: int, least: int, rows: Sequence[_Rows]) -> CurvePoi
         scores("log_score"),
         scores("exact"),
         scores("strict"),
+        scores("risk"),
         float(np.mean(eces)),
         float(np.mean(shifts)),
         sum(item is None for item in every),

@@ -92,7 +92,7 @@ def evaluate(
     kept = questions
     left_out = left_out_of_fit = 0
     if scheme == "transfer":
-        known = [] if keep_twins else _known(kept, given)
+        known = [] if keep_twins else known_databases(kept, given)
         left_out = len(known)
         left_out_of_fit = max(int(item.info.get("num_twins_left_out", 0)) for item in given.values())
         kept = kept.without(known)
@@ -285,7 +285,7 @@ def _gain(
     return paired_difference(first, second, databases, groups, NUM_RESAMPLES, np.random.default_rng(seed))
 
 
-def _known(questions: Questions, posteriors: Mapping[Variant, Posterior]) -> list[Key]:
+def known_databases(questions: Questions, posteriors: Mapping[Variant, Posterior]) -> list[Key]:
     """Databases that a posterior was fitted on, or twins of such ones."""
     trained = {key for item in posteriors.values() for key in item.trained}
     prints: dict[Key, np.ndarray] = {}

@@ -11,7 +11,7 @@ from bayeslink.inference.posterior import shipped_path
 from bayeslink.provenance import Experiment
 
 CLAIM = (
-    "Cheap channels joined by trees that also see the neighbours' evidence rank the tables of unseen databases above an "
+    "Cheap channels joined by trees that see the neighbours' evidence too rank the tables of unseen databases above an "
     "attention linker of nine billion parameters on Spider dev and on BIRD dev with evidence strings and descriptions, "
     "and just below it there by names alone, in milliseconds on a CPU."
 )

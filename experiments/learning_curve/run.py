@@ -1,8 +1,8 @@
 """Labelled questions of a new database: what they are worth to each method."""
 
 import numpy as np
-from learners import learners_of
 
+from bayeslink.evaluation.learners import population_learners
 from bayeslink.evaluation.learning import learning_curve, paired
 from bayeslink.evidence.store import evidence_home, load_evidence
 from bayeslink.inference import keep_compiled
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     if run.is_current(inputs):
         return
     keep_compiled()
-    learners, figures = learners_of(config)
+    learners, figures = population_learners(config)
     table, lowest, gains = [], [], []
     for data in config["data"]:
         name = data.replace("-dev", "").replace("-", "_")

@@ -74,7 +74,7 @@ def test_databases_count_alike_however_many_questions_they_have():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="target=1.0: a share above 0 and below 1"):
+    with pytest.raises(ValueError, match=r"target=1\.0: a share above 0 and below 1"):
         conformal_level(np.array([0.5]), ["a"], 1.0)
     with pytest.raises(ValueError, match="required has 0 questions"):
         conformal_level(np.zeros(0), [], 0.9)
