@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     draw_forest(panels[-1], pd.concat(parts), "difference of shares", group="group")
     panels[-1].set_title("One question, gain", fontsize=9, loc="left")
-    panels[-1].legend(fontsize=7, frameon=False, loc="lower right")
+    panels[-1].legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.3, -0.2))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     save(figure, asked.out)
