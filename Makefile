@@ -15,7 +15,7 @@ FIRST := placebo_graphs
 SHARING := recovery overconfidence abstention joint_distribution baselines
 PARALLEL := simulation
 LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales \
-	evidence_channels pooled_catalogue
+	evidence_channels pooled_catalogue cover_levels risk_coverage
 KINDS := lexical embedding boosted boosted_lexical
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))

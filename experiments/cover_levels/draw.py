@@ -30,8 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     table = pd.read_csv(asked.table)
     sets = [name for name in PLACES if name in set(table["data"])]
-    figure = new_figure(2.9 * len(sets) + 0.4, 6.4)
-    grid = figure.subplots(2, len(sets), squeeze=False)
+    figure = new_figure(2.9 * len(sets) + 1.4, 7.2)
+    parts = figure.subfigures(2, 1)
+    grid = [part.subplots(1, len(sets), squeeze=False)[0] for part in parts]
     for column, data in enumerate(sets):
         here = table[(table["data"] == data) & (table["scheme"] == "transfer")]
         curves = here[(here["part"] == "curve") & (here["coverage"] >= LEAST)]
@@ -57,9 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
                 axes.plot(at, rows["coverage"], linestyle="", marker=marker, color=colour, label=label, **filled)
         axes.set_ylim(min(0.7, float(axes.get_ylim()[0])), 1.005)
         label_panel(axes, PLACES[data], "nominal level", "questions with all gold tables inside", None)
-    for row in grid:
+    for part, row in zip(parts, grid, strict=True):
         handles, labels = row[0].get_legend_handles_labels()
-        row[0].legend(handles, labels, fontsize=7, frameon=False, loc="best")
+        part.legend(handles, labels, fontsize=8, frameon=False, loc="outside lower center", ncols=3)
     save(figure, asked.out)
 
 
