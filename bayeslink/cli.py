@@ -131,6 +131,9 @@ def link(
     ] = None,
     needs: Annotated[list[str] | None, typer.Option(help="A table that is needed, known for sure.")] = None,
     needs_not: Annotated[list[str] | None, typer.Option(help="A table that is not needed, known for sure.")] = None,
+    lightest: Annotated[
+        bool, typer.Option("--lightest", help="Also the set of fewest DDL tokens at the cover's level.")
+    ] = False,
     budget: Annotated[
         float | None, typer.Option(help="Tokens of DDL: also the best set of tables within so many.")
     ] = None,
@@ -159,6 +162,9 @@ def link(
     document = found.to_dict()
     if budget is not None and within is not None:
         document["budget"] = {"tokens": budget, "tables": list(within[0]), "probability": within[1]}
+    fewest = found.lightest() if lightest else None
+    if fewest is not None:
+        document["lightest"] = dict(zip(("tables", "tokens", "probability"), fewest, strict=True))
     if as_json:
         _print_json(document)
         return
@@ -182,18 +188,17 @@ def link(
     if chosen["fewest"] < len(chosen["tables"]):
         print(f"           no cover has fewer than {chosen['fewest']} tables; whether one is smaller than this is open")
     if found.promise is not None:
-        stated = "promised" if found.promise.holds else "aimed at, not promised (too few databases)"
-        print(
-            f"           calibrated: {found.promise.target:g} of the questions of new databases are {stated}, from "
-            f"{found.promise.num_questions} questions of {found.promise.num_databases} databases"
-        )
+        made, stated = found.promise, "promised" if found.promise.holds else "not promised: too few databases"
+        print(f"           calibrated on {made.num_questions} questions of {made.num_databases} databases:")
+        print(f"           level {chosen['level']:g} for {made.target:g} of questions on databases like them, {stated}")
     if within is not None:
         print(f"budget     {', '.join(within[0]) or 'no table'}")
         print(
             f"           the best within {budget:g} tokens: holds every needed table with probability {within[1]:.3f}"
         )
-    if len(chosen["tables"]) == len(document["tables"]) > 1:
-        print("           that is the whole schema: at this level the evidence does not narrow it")
+    if fewest is not None:
+        print(f"lightest   {', '.join(fewest[0]) or 'no table'}")
+        print(f"           {fewest[1]:g} tokens: holds every needed table with probability {fewest[2]:.3f}")
     best = document["mode"]
     print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
     if not best["tables"]:

@@ -19,9 +19,10 @@ from jaxtyping import Bool, Float
 
 from bayeslink.decision.clarify import clarifying_question
 from bayeslink.decision.conformal import ConformalLevel
-from bayeslink.decision.covers import best_within_budget, certified_cover
+from bayeslink.decision.covers import best_within_budget, certified_cover, lightest_cover
 from bayeslink.decision.selection import Selection
 from bayeslink.decision.sets import Abstention, abstention
+from bayeslink.evaluation.held_out import fresh_draws
 from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.hints import TableShape
@@ -94,6 +95,8 @@ class Link:
         promise: The conformal level behind `cover_level`, where a calibration was given.
         max_risk: Largest accepted probability that the mode is wrong, where one was stated.
         answers: What the user said of tables, by name; the distribution is conditioned on it.
+        coupling: Posterior mean of the coupling of each edge, log-odds.
+        no_evidence: Whether no channel tells a table from another.
     """
 
     question: str
@@ -111,6 +114,8 @@ class Link:
     promise: ConformalLevel | None = None
     max_risk: float | None = None
     answers: Mapping[str, bool] = field(default_factory=dict)
+    coupling: Float[np.ndarray, " edges"] = field(default_factory=lambda: np.zeros(0))
+    no_evidence: bool = False
 
     @property
     def probabilities(self) -> Float[np.ndarray, " tables"]:
@@ -174,32 +179,43 @@ class Link:
     def answer(self, needed: Mapping[str, bool]) -> "Link":
         """The link once the user has said of some tables whether they are needed: exact conditioning.
 
-        Probabilities without a coupling, `independent_probability`, do not learn from answers about other tables.
+        Probabilities without a coupling, `independent_probability`, do not learn from answers about other tables. A
+        promise of a calibration ends here: it is about questions that nobody has answered anything about.
 
         Args:
             needed: True or False by the name of a table.
 
         Raises:
-            ValueError: If a name is not a table's, or the answer has probability 0.
+            ValueError: If a name is not a table's, a table has two answers, or an answer has probability 0.
         """
         if not needed:
             return self
         distribution, alone = self.distribution, self.independent_probability.copy()
+        answers = dict(self.answers)
         for name, answer in needed.items():
             place = self._find(name, "needed")
-            distribution = distribution.condition(np.array([place]), np.array([answer]))
+            own = self.graph.table_names[place]
+            if answers.setdefault(own, bool(answer)) != answer:
+                raise ValueError(f"needed={name!r}: {own} cannot be needed and not needed; leave one of the two out")
+            try:
+                distribution = distribution.condition(np.array([place]), np.array([answer]))
+            except ValueError as error:
+                said = "needed" if answer else "not needed"
+                raise ValueError(
+                    f"needed={name!r}: that {own} is {said} has probability 0 by this posterior; leave the answer out"
+                ) from error
             alone[place] = float(answer)
         cover = certified_cover(distribution, self.cover_level)
-        unsure = abstention(distribution, self.max_risk)
-        named = {self.graph.table_names[self._find(name, "needed")]: bool(value) for name, value in needed.items()}
         return replace(
             self,
             distribution=distribution,
             independent_probability=alone,
             cover=cover.selection,
             fewest=int(cover.fewest[0]),
-            abstention=unsure,
-            answers={**self.answers, **named},
+            promise=None,
+            abstention=abstention(distribution, self.max_risk, np.array([self.no_evidence])),
+            answers=answers,
+            from_neighbours=_from_neighbours(self.graph, distribution.marginals[0], self.coupling),
         )
 
     def within(self, tokens: float | int) -> tuple[tuple[str, ...], float]:
@@ -213,6 +229,13 @@ class Link:
         found = best_within_budget(self.distribution, ddl_tokens(self.graph), float(tokens))
         names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
         return names, float(found.cover_probability[0])
+
+    def lightest(self) -> tuple[tuple[str, ...], float, float]:
+        """The tables of the fewest tokens that still cover at the cover's level; their tokens; P(they hold all)."""
+        weights = ddl_tokens(self.graph)
+        found = lightest_cover(self.distribution, self.cover_level, weights)
+        names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
+        return names, float(weights[found.chosen[0]].sum()), float(found.cover_probability[0])
 
     def _find(self, name: str, argument: str) -> int:
         found = self.graph.find(name)
@@ -474,13 +497,14 @@ class SchemaLinker:
             raise ValueError(f"question={question!r} has no content word; ask a question in words")
         if not 0 < cover <= 1:
             raise ValueError(f"cover={cover}: a probability above 0 and at most 1 is needed")
-        promise = None if calibration is None else self._promise(Path(calibration), cover)
+        promise = None if calibration is None else self._promise(Path(calibration), cover, bool(evidence))
         level = cover if promise is None else promise.level
         text = f"{question} {evidence}" if evidence else question
         raw = compute_evidence(self.graph, [text], self.channels)
         posterior = self.posteriors[self.variant]
         ready = posterior.standardisation.apply(raw)
-        draws = posterior.draws_for(ready)
+        # A promise is about databases that are new to the posterior, each with fresh effects.
+        draws = posterior.draws_for(ready) if promise is None else fresh_draws(posterior, ready, 0)
         distribution, _ = predict(ready, draws, posterior.support)
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]
@@ -490,12 +514,9 @@ class SchemaLinker:
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)
         no_evidence = self._says_nothing(text, raw)
-        neighbours = np.zeros(self.graph.num_tables)
-        gains = np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges))
-        for edge, gain in zip(self.graph.edges, gains, strict=True):
-            neighbours[edge.first] += gain * distribution.marginals[0, edge.second]
-            neighbours[edge.second] += gain * distribution.marginals[0, edge.first]
-        chosen = certified_cover(distribution, level)
+        coupling = np.array(np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges)))
+        # Calibrated are the sets of `smallest_cover`, so that no other may stand for them.
+        chosen = certified_cover(distribution, level, *(() if promise is None else (0,)))
         return Link(
             question,
             self.graph,
@@ -509,14 +530,23 @@ class SchemaLinker:
             posterior.standardisation.by_channel(
                 (ready.values[0] * draws.slopes.mean(axis=0))[:, : ready.values.shape[2] - ready.num_contexts]
             ),
-            neighbours,
+            _from_neighbours(self.graph, distribution.marginals[0], coupling),
             int(chosen.fewest[0]),
             promise,
             max_risk,
+            {},
+            coupling,
+            bool(no_evidence[0]),
         )
 
-    def _promise(self, path: Path, target: float) -> ConformalLevel:
+    def _promise(self, path: Path, target: float, with_evidence: bool) -> ConformalLevel:
         found = Promises.load(path)
+        if found.with_evidence != with_evidence:
+            had, now = ("with", "without") if found.with_evidence else ("without", "with")
+            raise ValueError(
+                f"calibration={str(path)!r} is of questions {had} an evidence string, this one is {now}; make one "
+                f"{'with' if with_evidence else 'without'} --with-evidence"
+            )
         if self.path is None or found.posterior_hash != sha256(self.path) or found.variant != self.variant.value:
             raise ValueError(
                 f"calibration={str(path)!r} is of posterior {found.posterior}, variant {found.variant}, not of "
@@ -531,6 +561,17 @@ class SchemaLinker:
             raw = compute_evidence(self.graph, [text], channels)
         asked = [not isinstance(channel, TableShape) for channel in channels]
         return (np.ptp(raw.values[:, :, asked], axis=1) == 0).all(axis=1) & (self.graph.num_tables > 1)
+
+
+def _from_neighbours(
+    graph: SchemaGraph, marginals: Float[np.ndarray, " tables"], coupling: Float[np.ndarray, " edges"]
+) -> Float[np.ndarray, " tables"]:
+    """Coupling times the expected number of selected neighbours, log-odds."""
+    support = np.zeros(graph.num_tables)
+    for edge, gain in zip(graph.edges, coupling, strict=True):
+        support[edge.first] += gain * marginals[edge.second]
+        support[edge.second] += gain * marginals[edge.first]
+    return support
 
 
 def kind_channels(kind: str) -> tuple[str, ...]:

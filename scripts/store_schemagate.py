@@ -111,10 +111,15 @@ def scores(
     for item in load_evidence(name):
         graph = corpus.schemas[item.db_id]
         asked = [question.id for question in corpus.questions if question.db_id == item.db_id and question.id in gold]
+        if len(asked) != item.num_questions:
+            raise SystemExit(f"{name}: {item.db_id} has {len(asked)} questions here and {item.num_questions} stored")
         values = np.zeros((len(asked), item.num_tables, 1))
         for row, question in enumerate(asked):
-            for _, table, score in answers[question][str(graph.num_tables)]:
-                values[row, graph.table_names.index(table), 0] = score
+            for owner, table, score in answers[question][str(graph.num_tables)]:
+                position = graph.find(table)
+                if owner != item.db_id or position is None:
+                    raise SystemExit(f"{name}: question {question} got {owner}.{table}, which {item.db_id} lacks")
+                values[row, position, 0] = score
         found.append(replace(item, channels=("schemagate",), values=values))
     return found
 

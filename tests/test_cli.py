@@ -128,6 +128,8 @@ def test_link_takes_answers_and_a_budget(run, sales):
     told = ("--needs", "customers", "--needs-not", "transactions", "--budget", 25)
     status, out, _ = run("link", sales, QUESTION, "--channels", "lexical", *told)
     assert status == 0
+    assert "lightest" not in out
+    assert "tokens: holds every needed table" in run("link", sales, QUESTION, "--channels", "lexical", "--lightest")[1]
     assert "given      customers is needed, transactions is not needed" in out
     assert "the best within 25 tokens: holds every needed table with probability" in out
     second = json.loads(run("link", sales, QUESTION, "--channels", "lexical", *told, "--json")[1])
@@ -152,7 +154,9 @@ def test_calibrate_then_link_with_the_promise(run, sales, corpus, tmp_path):
     found = json.loads(run(*link, "--json")[1])
     assert found["cover"]["level"] == level
     assert found["cover"]["promise"]["num_databases"] == 2
-    assert "calibrated: 0.5 of the questions of new databases are promised" in run(*link)[1]
+    printed = run(*link)[1]
+    assert "calibrated on 10 questions of 2 databases:" in printed
+    assert f"level {level:g} for 0.5 of questions on databases like them, promised" in printed
 
 
 def test_refused_calibrations(refused, sales, corpus, tmp_path):

@@ -16,9 +16,11 @@ import pandas as pd
 import pytest
 
 from bayeslink.decision.conformal import ConformalLevel
+from bayeslink.decision.sets import smallest_cover
 from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Standardisation, compute_evidence
 from bayeslink.evidence.forms import FORMS, form_names
+from bayeslink.grounding.tokens import ddl_tokens
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
 from bayeslink.linker import SchemaLinker, available_kind, channels_named, kind_channels
@@ -461,8 +463,11 @@ def test_an_answer_conditions_everything(linked):
     both = told.answer({"customers": True})
     assert both.answers == {"transactions": False, "customers": True}
     assert both.probabilities[place(linked, "customers")] == pytest.approx(1)
-    with pytest.raises(ValueError, match="table 2: this answer has probability 0"):
-        told.answer({"transactions": True})
+    assert told.from_neighbours[place(linked, "customers")] == 0
+    with pytest.raises(ValueError, match="needed='TRANSACTIONS': transactions cannot be needed and not needed"):
+        told.answer({"TRANSACTIONS": True})
+    with pytest.raises(ValueError, match="needed='products': products cannot be needed and not needed"):
+        linked.answer({"Products": True, "products": False})
     with pytest.raises(ValueError, match="needed='wharves' is not a table of sales; there are customers, products"):
         linked.answer({"wharves": True})
 
@@ -475,11 +480,15 @@ def test_tables_within_a_budget_of_tokens(linked):
     assert 0 < len(names) < 3
     assert probability == pytest.approx(linked.cover_probability(names))
     assert linked.within(0)[0] == ()
+    names, tokens, probability = linked.lightest()
+    assert probability >= 0.95
+    assert tokens <= ddl_tokens(linked.graph)[linked.cover.chosen[0]].sum()
 
 
 def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked, tmp_path):
     levels = (ConformalLevel(0.8, 0.6, True, 11, 90), ConformalLevel(0.9, 1.0, False, 5, 50))
-    found = Promises("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", 0, levels)
+    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", False, ("toy/a",), 0, 0, 0)
+    found = Promises(*kept, levels)
     found.save(tmp_path / "levels.json")
     linker = SchemaLinker.from_database(sales, channels="lexical")
     promised = linker.link(QUESTION, cover=0.8, calibration=tmp_path / "levels.json")
@@ -487,8 +496,45 @@ def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked
     assert promised.promise == levels[0]
     assert promised.to_dict()["cover"]["promise"]["holds"] is True
     assert linked.to_dict()["cover"]["promise"] is None
+    assert promised.answer({"customers": True}).promise is None
+    with pytest.raises(ValueError, match="is of questions without an evidence string, this one is with"):
+        linker.link(QUESTION, evidence="buyers", cover=0.8, calibration=tmp_path / "levels.json")
     with pytest.raises(ValueError, match=r"cover=0\.95: the calibration has levels for 0\.8, 0\.9"):
         linker.link(QUESTION, calibration=tmp_path / "levels.json")
     replace(found, posterior_hash="0").save(tmp_path / "other.json")
     with pytest.raises(ValueError, match=r"is of posterior x\.nc, variant hierarchical, not of shipped lexical"):
         linker.link(QUESTION, cover=0.8, calibration=tmp_path / "other.json")
+
+
+def test_a_promised_cover_is_the_set_whose_level_was_calibrated(databases, tmp_path):
+    """On a schema too large to list too: a smaller cover found by search was not calibrated."""
+    path = str(databases / "hotel_chain.sqlite")
+    linker = SchemaLinker.from_database(path, channels="lexical")
+    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", False, ("toy/a",), 0, 0, 0)
+    Promises(*kept, (ConformalLevel(0.5, 0.7, True, 3, 9),)).save(tmp_path / "levels.json")
+    found = linker.link("Which guests stayed longest?", cover=0.5, calibration=tmp_path / "levels.json")
+    np.testing.assert_array_equal(found.cover.chosen, smallest_cover(found.distribution, 0.7).chosen)
+    assert found.distribution.draws.slopes.shape[0] >= 1000
+
+
+@pytest.mark.parametrize(
+    ("db_id", "on_topic"),
+    [("hotel_chain", "Which guests stayed longest?"), ("library", "Which members borrowed which books?")],
+)
+def test_a_question_about_something_else_is_not_answered(databases, db_id, on_topic):
+    linker = SchemaLinker.from_database(str(databases / f"{db_id}.sqlite"), channels="lexical")
+    found = linker.link("What is the boiling point of mercury?", max_risk=0.5)
+    assert found.abstention.abstained[0]
+    assert found.probabilities.max() < 0.5
+    assert not found.mode
+    asked = linker.link(on_topic)
+    assert found.distribution.prob_empty[0] > 1.5 * asked.distribution.prob_empty[0]
+    assert asked.probabilities.max() > 0.5
+
+
+def test_a_word_that_a_schema_happens_to_have_is_asked_about_too(databases):
+    """The shop's loyalty cards have points."""
+    linker = SchemaLinker.from_database(str(databases / "shop.sqlite"), channels="lexical")
+    found = linker.link("What is the boiling point of mercury?", max_risk=0.5)
+    assert found.abstention.abstained[0]
+    assert found.mode == ("loyalty_cards",)

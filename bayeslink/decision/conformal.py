@@ -10,20 +10,25 @@ Wasserman & Ramdas 2023),
 
 so that each database counts alike and the one to come counts as missing. Covers at any level above it then hold gold
 
-    with probability >= target   over a new database and a question of it,
+    with probability >= target   over the calibration databases, a new one drawn like them and a question of it,
 
 in finite samples and without any assumption on the model, if target <= K / (K + 1). With fewer databases no level
-below 1 can be promised: `holds` is False, and the level is the quantile of the databases at hand, a heuristic.
+below 1 can be promised: `holds` is False, and the level is the largest that any of their questions required, the most
+that these databases can say. The probability is an average over databases, each counted once: one database may have a
+smaller share, and databases of another kind than those that calibrate are promised nothing.
 """
 
 from collections.abc import Hashable, Sequence
-from math import ceil, inf
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 __all__ = ["ConformalLevel", "conformal_level", "least_databases"]
+
+ABOVE = 2e-12
+"""Added to a required level, so that covers at the sum hold; twice what a comparison of levels forgives."""
 
 ROUNDING = 1e-9
 """Shares of databases are compared with the target up to this."""
@@ -80,12 +85,10 @@ def conformal_level(
     owner = np.array([number[key] for key in databases])
     count = np.bincount(owner)
     holds = len(number) >= enough
-    # The missing database takes its share only where a promise is possible.
-    share = 1 / (len(number) + holds)
     order = np.argsort(required, kind="stable")
-    mass = np.cumsum(share / count[owner[order]])
-    place = int(np.searchsorted(mass, target - ROUNDING))
+    mass = np.cumsum(1 / (len(number) + 1) / count[owner[order]])
+    place = int(np.searchsorted(mass, target - ROUNDING)) if holds else len(order) - 1
     quantile = float(required[order[min(place, len(order) - 1)]])
-    # Gold is inside covers above the level that it required: the next double is above.
-    level = min(1.0, float(np.nextafter(quantile, inf)) + 2e-12)
+    # Gold is inside covers above the level that it required, beyond what `smallest_cover` forgives.
+    level = min(1.0, quantile + ABOVE)
     return ConformalLevel(target, level, holds, len(number), len(required))

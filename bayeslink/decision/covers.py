@@ -38,7 +38,7 @@ Weights = Float[np.ndarray, " tables"]
 FORGIVEN = 1e-12
 """Rounding forgiven where a probability is compared with a level, as in `smallest_cover`."""
 
-MAX_EVALUATIONS = 300
+MAX_EVALUATIONS = 100
 """Sets whose probability the search of one question may ask for; a count."""
 
 
@@ -93,8 +93,9 @@ def required_level(
 ) -> Float[np.ndarray, " questions"]:
     """The level above which the smallest cover holds gold: the largest cover(S_m) among the S_m that do not hold it.
 
-    At any level above it, and at 1, gold is inside the cover, whether the covers are nested or not: the nonconformity
-    score of `conformal`. 0 where even the empty set holds gold.
+    At any level above it gold is inside the cover, whether the covers are nested or not, but for gold so improbable
+    (1e-12) that rounding forgives it: the nonconformity score of `conformal`. 0 where even the empty set holds gold.
+    On a schema too large to list the covers are the shortest prefixes, as those of `smallest_cover`.
 
     Raises:
         ValueError: If `gold` has another shape than the marginals.
@@ -109,8 +110,9 @@ def required_level(
 def certified_cover(distribution: Distribution, level: float, max_evaluations: int = MAX_EVALUATIONS) -> CertifiedCover:
     """The smallest cover with a lower bound on its size.
 
-    Where subsets are listed both are the size of the smallest cover. On a larger schema the shortest prefix is
-    improved by branch and bound over the tables that may be left out, which stops after `max_evaluations` sets.
+    Where subsets are listed both are the size of the smallest cover. On a larger schema tables are left out in every
+    order, the least probable first, by branch and bound, until a cover of the proved size is found, everything was
+    tried, or `max_evaluations` sets were asked for; the shortest prefix stands where nothing smaller was found.
 
     Args:
         distribution: Posterior predictive.
@@ -128,53 +130,65 @@ def certified_cover(distribution: Distribution, level: float, max_evaluations: i
     chosen, fewest = found.chosen.copy(), np.zeros(len(found.chosen), dtype=np.int64)
     at_most = np.cumsum(distribution.size_distribution, axis=1) >= level - FORGIVEN
     for question, start in enumerate(found.chosen):
-        search = _Search(distribution, question, level, max_evaluations)
+        search = _Search(distribution, question, level, int(at_most[question].argmax()), max_evaluations)
         chosen[question] = search.run(start)
-        least = max(search.num_required, int(at_most[question].argmax()))
-        fewest[question] = chosen[question].sum() if search.finished else min(least, int(chosen[question].sum()))
+        size = int(chosen[question].sum())
+        fewest[question] = size if search.finished else min(search.least, size)
     probability = distribution.cover_probability(chosen)
     return CertifiedCover(Selection(chosen, found.abstained, f"smallest cover found {level:g}", probability), fewest)
 
 
 class _Search:
-    """Branch and bound for one question: which of the improbable tables can be left out together."""
+    """Branch and bound for one question: which of the improbable tables can be left out together.
 
-    def __init__(self, distribution: FactoredDistribution, question: int, level: float, limit: int) -> None:
-        self._distribution, self._question, self._level, self._left = distribution, question, level, limit
-        marginals = distribution.marginals[question]
-        required = marginals > 1 - level + FORGIVEN
-        self.num_required = int(required.sum())
-        # The least probable first: leaving these out costs least.
-        order = np.argsort(marginals, kind="stable")
-        self._optional = order[~required[order]]
+    With S the tables that are kept, cover(S without t) >= cover(S) - p_t, so that no set need be asked for as long as
+    the tables left out have little probability together.
+    """
+
+    def __init__(
+        self, distribution: FactoredDistribution, question: int, level: float, least: int, max_evaluations: int
+    ) -> None:
+        self._distribution, self._question = distribution, question
+        self._level, self._left = level - FORGIVEN, max_evaluations
+        self._marginals = distribution.marginals[question]
+        required = self._marginals > 1 - level + FORGIVEN
+        order = np.argsort(self._marginals, kind="stable")
+        self._optional = order[~required[order]].tolist()
+        self.least = max(least, int(required.sum()))
         self.finished = False
 
     def run(self, start: Bool[np.ndarray, " tables"]) -> Bool[np.ndarray, " tables"]:
         """The smallest cover found, no larger than `start`."""
         self._best = start
-        everything = np.ones(len(start), dtype=bool)
-        self.finished = self._branch(everything, self._optional)
+        self.finished = self._branch(np.ones(len(start), dtype=bool), self._optional, 1.0)
         return self._best
 
-    def _branch(self, chosen: Bool[np.ndarray, " tables"], open_: Int[np.ndarray, " optional"]) -> bool:
-        """Try to leave out more of the open tables; False where evaluations ran out before all was tried."""
-        # No set below this node can have fewer tables than if all the open ones went.
-        if int(chosen.sum()) - len(open_) >= int(self._best.sum()):
-            return True
-        sets = np.repeat(chosen[None], len(open_), axis=0)
-        sets[np.arange(len(open_)), open_] = False
-        if self._left < len(sets):
-            return False
-        self._left -= len(sets)
-        # A table that cannot go now cannot go later either: leaving out more never covers more.
-        can_go = self._distribution.coverage(self._question, sets) >= self._level - FORGIVEN
-        open_ = open_[can_go]
-        for place, table in enumerate(open_):
-            without = chosen.copy()
+    def _branch(self, kept: Bool[np.ndarray, " tables"], optional: list[int], at_least: float) -> bool:
+        """Leave out more of the optional tables; False where evaluations ran out before all was tried.
+
+        Args:
+            kept: A cover.
+            optional: Tables that may still go, the least probable first.
+            at_least: A lower bound on the probability of `kept`.
+        """
+        for place, table in enumerate(optional):
+            size, goal = int(kept.sum()), int(self._best.sum())
+            if goal <= self.least or size - (len(optional) - place) >= goal:
+                return True
+            without = kept.copy()
             without[table] = False
-            if without.sum() < self._best.sum():
+            bound = at_least - float(self._marginals[table])
+            if bound < self._level:
+                if self._left == 0:
+                    return False
+                self._left -= 1
+                bound = float(self._distribution.coverage(self._question, without[None])[0])
+                if bound < self._level:
+                    # It cannot go now, and cannot go later either: leaving out more never covers more.
+                    continue
+            if size - 1 < goal:
                 self._best = without
-            if not self._branch(without, open_[place + 1 :]):
+            if not self._branch(without, optional[place + 1 :], bound):
                 return False
         return True
 
@@ -253,8 +267,8 @@ def lightest_cover(distribution: Distribution, level: float, weights: Weights) -
 def _check(distribution: Distribution, weights: Weights) -> None:
     if weights.shape != (distribution.num_tables,):
         raise ValueError(f"weights have shape {weights.shape}: give one for each of {distribution.num_tables} tables")
-    if not (weights >= 0).all():
-        raise ValueError(f"weights hold {weights.min():g}: weights of at least 0 are needed")
+    if not ((weights >= 0) & np.isfinite(weights)).all():
+        raise ValueError(f"weights hold {weights.min():g} to {weights.max():g}: finite ones of at least 0 are needed")
 
 
 def _selected(distribution: Distribution, chosen: Bool[np.ndarray, "questions tables"], rule: str) -> Selection:

@@ -38,7 +38,11 @@ class Promises:
         variant: Its variant.
         channels: Its channels.
         data: Name of the calibration questions.
-        num_left_out: Databases left out because the posterior was trained on them or on a twin.
+        with_evidence: Whether its text is the question with its evidence sentence.
+        databases: "data set/db_id" of the databases that calibrate.
+        num_left_out: Databases left out because the posterior or a learned channel was trained on them or on a twin.
+        num_unresolved: Questions left out because their gold SQL does not resolve.
+        num_without_query: Questions left out because they have none.
         levels: One for each target, the smallest first.
     """
 
@@ -47,7 +51,11 @@ class Promises:
     variant: str
     channels: tuple[str, ...]
     data: str
+    with_evidence: bool
+    databases: tuple[str, ...]
     num_left_out: int
+    num_unresolved: int
+    num_without_query: int
     levels: tuple[ConformalLevel, ...]
 
     def at(self, target: float) -> ConformalLevel:
@@ -67,7 +75,7 @@ class Promises:
     def to_dict(self) -> dict:
         """The document of the file."""
         found = asdict(self) | {"levels": [level._asdict() for level in self.levels]}
-        return {"version": VERSION, **found, "channels": list(self.channels)}
+        return {"version": VERSION, **found, "channels": list(self.channels), "databases": list(self.databases)}
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
@@ -88,8 +96,8 @@ class Promises:
             stored = json.loads(path.read_text(encoding="utf-8"))
             version = stored.pop("version")
             levels = tuple(ConformalLevel(**level) for level in stored.pop("levels"))
-            channels = tuple(stored.pop("channels"))
-            found = cls(levels=levels, channels=channels, **stored)
+            channels, databases = (tuple(stored.pop(name)) for name in ("channels", "databases"))
+            found = cls(levels=levels, channels=channels, databases=databases, **stored)
             usable = all(0 <= level.level <= 1 and 0 < level.target < 1 for level in levels) and levels
         except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(
@@ -113,8 +121,9 @@ def promises(
 ) -> Promises:
     """Levels at which the posterior's covers hold gold for each target share of the questions of new databases.
 
-    Every database meets the posterior as a new one does, with fresh effects. Databases that the posterior was trained
-    on, and twins of them, are left out and counted.
+    Every database meets the posterior as a new one does, with fresh effects. Databases that the posterior or a learned
+    channel was trained on, and twins of them, are left out and counted. With a calibration `SchemaLinker.link` returns
+    the very sets whose levels are calibrated here.
 
     Args:
         questions: Labelled questions.
@@ -127,12 +136,12 @@ def promises(
     Raises:
         ValueError: If no database is left, or a target is outside (0, 1).
     """
-    known = known_databases(questions, {posterior.variant: posterior})
+    known = {*known_databases(questions, {posterior.variant: posterior}), *questions.seen}
     kept = questions.without(known)
     if not kept.evidences:
         raise ValueError(
-            f"{questions.name}: no database is left to calibrate on, the posterior was trained on all of them or on "
-            "their twins; give databases that it has not seen"
+            f"data={questions.name!r}: no database is left to calibrate on, the posterior or a channel was trained on "
+            "all of them or on their twins; give others"
         )
     required, databases = [], []
     for item in tqdm(kept.evidences, desc="calibrate", unit="database", disable=not progress):
@@ -147,6 +156,10 @@ def promises(
         posterior.variant.value,
         posterior.channels,
         questions.name,
+        questions.with_evidence,
+        tuple("/".join(item.key) for item in kept.evidences),
         len(known),
+        questions.num_unresolved,
+        questions.num_without_query,
         tuple(levels),
     )

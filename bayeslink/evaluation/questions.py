@@ -34,6 +34,8 @@ class Questions:
         fingerprints: Hashed fingerprint of each database.
         files: Files that were read, for provenance.
         num_without_query: Questions left out because they have no gold SQL; a count, apart from `num_unresolved`.
+        seen: Databases that a learned channel was trained on, or on a twin of, and scores too well.
+        with_evidence: Whether the text is the question with its evidence sentence.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Questions:
     fingerprints: Mapping[Key, np.ndarray]
     files: tuple[Path, ...] = ()
     num_without_query: int = 0
+    seen: tuple[Key, ...] = ()
+    with_evidence: bool = False
 
     def without(self, keys: Iterable[Key]) -> "Questions":
         """The same set without these databases."""
@@ -89,7 +93,8 @@ def stored_questions(names: Sequence[str], channels: Sequence[str]) -> Questions
         unresolved += int(json.loads((folder / "manifest.json").read_text())["sets"][name]["n_unresolved"])
     files = tuple(path for name in names for path in stored_files(name, channels))
     prints = load_fingerprints()
-    return Questions("+".join(names), tuple(evidences), unresolved, load_twins(), prints, files)
+    read = any(name.endswith("-evidence") for name in names)
+    return Questions("+".join(names), tuple(evidences), unresolved, load_twins(), prints, files, with_evidence=read)
 
 
 def corpus_questions(
@@ -116,9 +121,12 @@ def corpus_questions(
     )
     graphs = {(corpus.name, db_id): graph for db_id, graph in corpus.schemas.items()}
     prints = {key: hashed_fingerprint(graph) for key, graph in graphs.items()}
+    known_to_some: list[Key] = []
     for channel in channels:
         known = _trained(channel)
-        if seen := sorted(i.db_id for i in evidences if i.key in known or twins_of(prints[i.key], known)):
+        found = [i.key for i in evidences if i.key in known or twins_of(prints[i.key], known)]
+        known_to_some += found
+        if seen := sorted(db_id for _, db_id in found):
             _log.warning(
                 "channel %s: its trees were trained on %d of these %d databases (%s, ...) or on twins and score them "
                 "too well; fit on the stored sets instead, whose scores are cross-fitted, or leave these databases out",
@@ -136,6 +144,8 @@ def corpus_questions(
         prints,
         tuple(files),
         resolution.num_without_query,
+        tuple(dict.fromkeys(known_to_some)),
+        with_evidence,
     )
 
 

@@ -32,7 +32,7 @@ from bayeslink.model.hierarchy import Variant
 from bayeslink.provenance import provenance
 from bayeslink.schema.split import twins_of
 
-__all__ = ["NUM_RESAMPLES", "SCHEMES", "evaluate", "fit_posteriors"]
+__all__ = ["NUM_RESAMPLES", "SCHEMES", "evaluate", "fit_posteriors", "known_databases"]
 
 SCHEMES = ("in-sample", "leave-one-database-out", "transfer")
 

@@ -314,9 +314,7 @@ class FactoredDistribution:
         rows = np.arange(len(self.values))
         held = np.zeros(self.values.shape[:2], dtype=np.int64) if self.held is None else self.held.copy()
         if (bad := held[rows, table] == np.where(needed, -1, 1)).any():
-            raise ValueError(
-                f"table {int(table[bad][0])} was answered otherwise before; an answer cannot be taken back"
-            )
+            raise ValueError(f"table={int(table[bad][0])}: it was answered otherwise before; leave this answer out")
         held[rows, table] = np.where(needed, 1, -1)
         found = replace(self, held=held)
         weights = []
@@ -326,7 +324,7 @@ class FactoredDistribution:
             with np.errstate(divide="ignore"):
                 log = log + np.log(self._weights[question])
             if not np.isfinite(log.max()):
-                raise ValueError(f"table {int(table[question])}: this answer has probability 0")
+                raise ValueError(f"table={int(table[question])}: this answer has probability 0; leave it out")
             weights.append(np.exp(log - np.logaddexp.reduce(log)))
         return replace(self, held=held, weights=np.stack(weights))
 
@@ -337,13 +335,16 @@ class FactoredDistribution:
             for chosen, weight in zip(self._samples, self._weights, strict=True)
         ]
 
+    def explored(self, question: int) -> tuple[Bool[np.ndarray, "subsets tables"], Float[np.ndarray, " subsets"]]:
+        """The pool of one question: distinct subsets and their exact probabilities, most probable first."""
+        return self._pool[question]
+
     def coverage(self, question: int, chosen: Bool[np.ndarray, "sets tables"]) -> Float[np.ndarray, " sets"]:
         """P(gold inside S) of several sets S for one question, exact."""
-        unary, weight = self._unaries[question], jnp.asarray(self._weights[question])
-        padded = jnp.asarray(np.pad(chosen, ((0, 0), (0, self._plan[1] - self.num_tables))))
-        return np.array(
-            [float(_covered(unary, inside, self._plan[0], self._gain, weight, self.support)) for inside in padded]
-        )
+        whole = jnp.asarray(self._answers[question][3])
+        padded = np.pad(chosen, ((0, 0), (0, self._plan[1] - self.num_tables)))
+        fixed = self._unaries[question], self._plan[0], self._gain, jnp.asarray(self._weights[question]), whole
+        return np.array([float(_covered(jnp.asarray(inside), *fixed, self.support)) for inside in padded])
 
     def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """P(gold inside S) for one S for each question, exact."""
@@ -386,13 +387,12 @@ def _averages(
 
 
 @partial(jax.jit, static_argnames="support")
-def _covered(unary: Array, inside: Array, plan: Plan, gain: Array, weight: Array, support: Support) -> Array:
+def _covered(
+    inside: Array, unary: Array, plan: Plan, gain: Array, weight: Array, normaliser: Array, support: Support
+) -> Array:
     clamped = forward_log(jnp.where(inside[:, None], unary, queries.CLAMPED), plan, gain)
-    whole = forward_log(unary, plan, gain)
-    if support is Support.NON_EMPTY:
-        # The empty set lies inside every S; it leaves both numerator and denominator.
-        return weight @ jnp.exp(log_normaliser(clamped, support) - log_normaliser(whole, support))
-    return weight @ jnp.exp(clamped - whole)
+    # The empty set lies inside every S; under the non-empty support it leaves both numerator and denominator.
+    return weight @ jnp.exp(log_normaliser(clamped, support) - normaliser)
 
 
 _modes = jax.jit(lambda unary, plan, gain: queries.mode(unary, plan, gain)[0])

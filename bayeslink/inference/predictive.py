@@ -121,6 +121,9 @@ class SubgraphDistribution:
     ) -> "SubgraphDistribution":
         """The distribution given that one table of each question is needed, or is not: subsets that disagree leave.
 
+        `prob_empty` is conditioned too: exactly under the support of all subsets, and under the non-empty one as if
+        all draws had the same P(empty), for the draws are not kept apart here.
+
         Args:
             table: Position of the table.
             needed: Whether it is needed.
@@ -132,7 +135,7 @@ class SubgraphDistribution:
         kept = np.where(agrees, self.probabilities, 0.0)
         mass = kept.sum(axis=1)
         if (impossible := np.flatnonzero(mass <= 0)).size:
-            raise ValueError(f"table {int(table[impossible[0]])}: this answer has probability 0")
+            raise ValueError(f"table={int(table[impossible[0]])}: this answer has probability 0; leave it out")
         # Of the all-subsets form: P(empty | x_t = 0) = P(empty) / P(x_t = 0). Under the non-empty support P(x_t = 0) is
         # put together from means over draws, which are not kept apart here.
         without = mass if self.support is Support.ALL else self.prob_empty + (1 - self.prob_empty) * mass

@@ -66,6 +66,19 @@ def test_the_promise_is_kept_where_questions_of_a_database_resemble_each_other()
     assert np.mean(plain) < np.mean(held)
 
 
+def test_levels_do_not_fall_as_targets_rise():
+    rng = np.random.default_rng(5)
+    for number in (1, 3, 10, 25):
+        databases = [name for name in range(number) for _ in range(8)]
+        required = rng.random(len(databases))
+        found = [conformal_level(required, databases, target) for target in (0.3, 0.5, 0.8, 0.9, 0.95, 0.98)]
+        levels = [item.level for item in found]
+        assert levels == sorted(levels)
+        for item in found:
+            if not item.holds:
+                assert item.level == pytest.approx(required.max(), abs=1e-11)
+
+
 def test_databases_count_alike_however_many_questions_they_have():
     required = np.concatenate([np.full(1000, 0.1), np.full(10, 0.9)])
     databases = ["large"] * 1000 + ["small"] * 10

@@ -149,7 +149,7 @@ def test_bad_arguments_are_refused(build, same):
         weights = np.ones(distribution.num_tables)
         with pytest.raises(ValueError, match=r"weights have shape \(2,\): give one for each of"):
             lightest_cover(distribution, 0.9, np.ones(2))
-        with pytest.raises(ValueError, match="weights hold -1: weights of at least 0"):
+        with pytest.raises(ValueError, match="weights hold -1 to -1: finite ones"):
             best_within_budget(distribution, -weights, 3.0)
         with pytest.raises(ValueError, match=r"budget=-1\.0: a total weight of at least 0"):
             best_within_budget(distribution, weights, -1.0)
