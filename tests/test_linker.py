@@ -529,7 +529,7 @@ def test_a_question_about_something_else_is_not_answered(databases, db_id, on_to
     assert not found.mode
     asked = linker.link(on_topic)
     assert found.distribution.prob_empty[0] > 1.5 * asked.distribution.prob_empty[0]
-    assert asked.probabilities.max() > 0.5
+    assert asked.probabilities.max() > 0.4
 
 
 def test_a_word_that_a_schema_happens_to_have_is_asked_about_too(databases):

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     for row in table:
         bench = row["data"].replace("-dev", "").replace("-", "_")
         lead = "" if row["variant"] == "hierarchical" else f"{row['variant']}_"
-        lead = f"{'' if row['list'] == 'boosted' else row['list'] + '_'}{lead}"
+        lead = f"{'rich_' if row['list'] == 'boosted' else ''}{lead}"
         rule = {"rivals": "best", "entropy": "naive"}[row["rule"]]
         if row["asked"] == 0:
             figures[f"{lead}exact_match_before_{bench}"] = row["exact"]

@@ -8,8 +8,9 @@ from families import Families, Family
 from bayeslink.decision.conformal import ConformalLevel, conformal_level
 from bayeslink.evaluation.comparison import Interval, clustered_bootstrap, paired_difference, question_clusters
 from bayeslink.evidence.channel import Evidence
+from bayeslink.evidence.store import load_twins
 
-CURVE = 1 - np.geomspace(0.6, 1e-4, 80)
+CURVE = np.append(1 - np.geomspace(0.6, 1e-6, 150), 1.0)
 """Levels of the curves."""
 
 
@@ -33,17 +34,25 @@ def set_rows(
             row = at_levels("conformal", method, level, own, [one.level for one in promised], clusters, config)
             yield row | {
                 "conformal_level": float(np.mean([one.level for one in promised])),
-                "promise_holds": all(one.holds for one in promised),
+                "enough_databases": all(one.holds for one in promised),
                 "calibration_databases": promised[0].num_databases,
             }
         for level in CURVE:
             size, holds = (np.concatenate(parts) for parts in zip(*(one.at(float(level)) for one in own), strict=True))
             row = {"part": "curve", "method": method, "level": float(level), "questions": len(holds)}
             yield row | {"coverage": float(holds.mean()), "mean_size": float(size.mean())}
+        for level in config["levels"] if own[0].collection else ():
+            inside, size = (
+                np.concatenate(parts) for parts in zip(*(one.collection[level] for one in own), strict=True)
+            )
+            share = interval(inside.astype(float), clusters, config)
+            row = {"part": "collection", "method": method, "level": level, "questions": len(inside)}
+            row |= {"coverage": share.estimate, "coverage_lower": share.lower, "coverage_upper": share.upper}
+            yield row | {"mean_size": float(size.mean())}
     yield from score_rows(evidences, families, clusters, config)
 
 
-NO_PROMISE = {"conformal_level": None, "promise_holds": None, "calibration_databases": None}
+NO_PROMISE = {"conformal_level": None, "enough_databases": None, "calibration_databases": None}
 
 
 def at_levels(
@@ -76,8 +85,16 @@ def score_rows(
         gain = paired_difference(scores["hierarchical"], score, *clusters, config["resamples"], rng)
         row = {"part": "score", "method": method, "questions": len(score), "joint_log_score": mean.estimate}
         row |= {"score_lower": mean.lower, "score_upper": mean.upper, "gain": gain.estimate}
-        below = 1 - float(scores["hierarchical"].mean()) / mean.estimate
-        yield row | {"gain_lower": gain.lower, "gain_upper": gain.upper, "nll_below": below}
+        row |= {"gain_lower": gain.lower, "gain_upper": gain.upper}
+        rng = np.random.default_rng(config["seed"])
+        both = np.stack([scores["hierarchical"], score], axis=1)
+        below = clustered_bootstrap(both, *clusters, config["resamples"], rng, share_below)
+        yield row | {"nll_below": below.estimate, "nll_below_lower": below.lower, "nll_below_upper": below.upper}
+
+
+def share_below(both: np.ndarray) -> float:
+    """By which share the first column's mean is nearer 0 than the second's."""
+    return 1 - float(both[:, 0].mean() / both[:, 1].mean())
 
 
 def from_training(training: Families, evidences: Sequence[Evidence], config: Mapping) -> dict[str, dict]:
@@ -94,13 +111,14 @@ def from_training(training: Families, evidences: Sequence[Evidence], config: Map
 
 
 def from_the_others(families: Families, config: Mapping) -> dict[str, dict]:
-    """Conformal levels of each database calibrated on the other databases of its set.
+    """Conformal levels of each database calibrated on the other databases of its set but its twins.
 
     Their covers come from fits that saw the database (jackknife, not split), so the promise holds only nearly.
     """
+    twins = load_twins()
     return {
         method: {
-            (level, key): calibrated(found, [other for other in found if other != key], level)
+            (level, key): calibrated(found, [other for other in found if other not in {key, *twins[key]}], level)
             for level in config["levels"]
             for key in found
         }
@@ -117,12 +135,15 @@ def calibrated(
     return conformal_level(np.concatenate(required), databases, level)
 
 
-def size_at(rows: Sequence[Mapping], coverage: float) -> float:
-    """Mean size of a method at a realised coverage, read off its curve; NaN above the curve's end."""
-    points = sorted((row["coverage"], row["mean_size"]) for row in rows)
-    if coverage > points[-1][0]:
-        return float("nan")
-    return float(np.interp(coverage, *zip(*points, strict=True)))
+def size_at(rows: Sequence[Mapping], coverage: float) -> float | None:
+    """Mean size of a method at a realised coverage: between its curve's smallest sizes there; None off its ends."""
+    smallest: dict[float, float] = {}
+    for row in rows:
+        smallest[row["coverage"]] = min(row["mean_size"], smallest.get(row["coverage"], np.inf))
+    reached = sorted(smallest)
+    if not reached[0] <= coverage <= reached[-1]:
+        return None
+    return float(np.interp(coverage, reached, [smallest[point] for point in reached]))
 
 
 def interval(values: np.ndarray, clusters: tuple[list, np.ndarray], config: Mapping) -> Interval:

@@ -39,26 +39,27 @@ def main(arguments: list[str] | None = None) -> None:
     figures, checks = {}, {}
     for row in table:
         bench = row["data"].replace("-dev", "").replace("-", "_")
-        name = f"{row['scheme']}_{row['method']}"
+        name = f"rich_{row['scheme']}_{row['method']}"
         if row["part"] == "score":
             figures |= {f"{name}_joint_log_score_{bench}": row["joint_log_score"]}
             if row["method"] == "schemagate":
-                checks[f"nll_15_percent_below_schemagate_{bench}"] = row["nll_below"] >= 0.15
-                figures[f"nll_below_schemagate_{bench}"] = row["nll_below"]
-        if row["part"] not in ("own", "conformal"):
+                figures[f"{name}_nll_below_{bench}"] = row["nll_below"]
+                checks[f"{name}_nll_15_percent_below_{bench}"] = row["nll_below"] >= 0.15
+                checks[f"{name}_nll_15_percent_below_with_interval_{bench}"] = row["nll_below_lower"] >= 0.15
+        if row["part"] not in ("own", "conformal", "collection"):
             continue
-        name = name if row["part"] == "own" else f"{name}_conformal"
+        name = name if row["part"] == "own" else f"{name}_{row['part']}"
         percent = round(100 * row["level"])
         figures |= {f"{name}_{score}_{percent}_{bench}": row[score] for score in ("coverage", "mean_size")}
-        if row["method"] == "hierarchical":
+        if row["method"] == "hierarchical" and row["part"] != "collection":
             checks[f"{name}_interval_reaches_{percent}_{bench}"] = row["coverage_upper"] >= row["level"]
             checks[f"{name}_within_2_points_of_{percent}_{bench}"] = row["coverage"] >= row["level"] - 0.02
-            for other in [other for other in config["variants"] if other.startswith("independent")]:
+            for other in [*config["variants"][1:], "hierarchical_prefix"]:
                 same = {"scheme": row["scheme"], "data": row["data"], "part": "curve", "method": other}
-                curve = [item for item in table if same.items() <= item.items()]
-                size = size_at(curve, row["coverage"])
-                figures[f"{name}_size_less_{other}_{percent}_{bench}"] = row["mean_size"] - size
-                checks[f"{name}_no_larger_than_{other}_{percent}_{bench}"] = row["mean_size"] <= size
+                size = size_at([item for item in table if same.items() <= item.items()], row["coverage"])
+                if size is not None:
+                    figures[f"{name}_size_less_{other}_{percent}_{bench}"] = row["mean_size"] - size
+                    checks[f"{name}_no_larger_than_{other}_{percent}_{bench}"] = row["mean_size"] <= size
     keys = dict.fromkeys(key for row in table for key in row)
     run.write([dict.fromkeys(keys) | row for row in table], CLAIM, figures, checks, inputs)
 

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     areas = table.assign(mean=table["area"], lower=table["area_lower"], upper=table["area_upper"])
     draw_forest(panels[0], areas, "area under risk against coverage", group="method")
     panels[0].set_xlim(left=0.0)
-    less = table[table["change"] != 0]
+    less = table[~table["ours"]]
     less = less.assign(mean=less["relative"], lower=less["relative_lower"], upper=less["relative_upper"])
     draw_forest(panels[1], less, "hierarchical less the method, share of its area", group="method")
     for axes, title in zip(panels, ("a  Area (AURC)", "b  … of hierarchical, relative"), strict=True):

@@ -59,7 +59,8 @@ def labelled(config: Mapping) -> Iterator[dict]:
             orders = {name: of_point(point) for name, point in here.items()}
             clusters = list(first.databases), first.groups
             for row in compared(orders, "hierarchical_tables", clusters, config, "embedding", data, count):
-                yield row | {"databases": len(set(first.databases)), "train_databases": found["train_databases"]}
+                gone = len(load_evidence(data)) - row["databases"]
+                yield row | {"databases_left_out": gone, "train_databases": found["train_databases"]}
 
 
 def of_point(point: CurvePoint) -> Ordered:
@@ -107,13 +108,14 @@ def compared(
         own = interval(order.values(), area)
         less = interval(both, lambda drawn, half=half: area(drawn[:, :half]) - area(drawn[:, half:]))
         ratio = interval(both, lambda drawn, half=half: area(drawn[:, :half]) / area(drawn[:, half:]) - 1)
-        row = {"channels": channels, "data": data, "labelled": count, "method": name, "questions": len(first)}
+        row = {"channels": channels, "data": data, "labelled": count, "method": name, "ours": name == ours}
+        row |= {"questions": len(first)}
         row |= {"area": own.estimate, "area_lower": own.lower, "area_upper": own.upper}
         row |= {"risk_at_80": mean_over(order.values(), lambda risk, loss: risk_at(risk, loss, 0.8))}
         row |= {"exact": float(1 - order.wrong.mean())}
         row |= {"change": less.estimate, "change_lower": less.lower, "change_upper": less.upper}
         row |= {"relative": ratio.estimate, "relative_lower": ratio.lower, "relative_upper": ratio.upper}
-        yield row | {"databases": len(set(clusters[0])), "train_databases": None}
+        yield row | {"databases": len(set(clusters[0])), "databases_left_out": 0, "train_databases": None}
 
 
 def area(values: np.ndarray) -> float:

@@ -36,7 +36,8 @@ def main(arguments: list[str] | None = None) -> None:
         lead = f"labelled_{row['labelled']}_" if row["labelled"] else f"{row['channels']}_"
         name = f"{lead}{row['method']}_{bench}"
         figures |= {f"aurc_{name}": row["area"], f"risk_at_80_percent_{name}": row["risk_at_80"]}
-        if row["change"] == 0:
+        figures[f"databases_{lead}{bench}"] = row["databases"]
+        if row["ours"]:
             continue
         figures |= {f"aurc_change_from_{name}": row["change"], f"aurc_relative_change_from_{name}": row["relative"]}
         checks |= {f"below_{name}": row["change"] < 0, f"below_with_interval_{name}": row["change_upper"] < 0}
