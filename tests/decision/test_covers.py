@@ -11,6 +11,8 @@ from bayeslink.decision.covers import (
     required_level,
 )
 from bayeslink.decision.sets import shortest_prefix, smallest_cover
+from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.posterior import DatabaseDraws
 
 A, B, C = frozenset({0}), frozenset({1}), frozenset({2})
 WEIGHTS = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
@@ -159,3 +161,23 @@ def test_bad_arguments_are_refused(build, same):
             lightest_cover(distribution, 0.0, weights)
         with pytest.raises(ValueError, match="max_evaluations=-1"):
             certified_cover(distribution, 0.9, -1)
+
+
+def test_a_search_on_a_schema_of_real_size_beats_the_prefix_or_bounds_it():
+    """Forty tables, of which pairs that are needed together make the marginal order a poor guide."""
+    rng = np.random.default_rng(4)
+    num_tables, questions = 40, 2
+    edges = np.array([[2 * t, 2 * t + 1] for t in range(num_tables // 2)], dtype=np.int64)
+    values = rng.normal(-2.5, 1.2, (questions, num_tables, 1))
+    draws = DatabaseDraws(np.zeros(8), np.ones((8, 1)) + rng.normal(0, 0.05, (8, 1)), np.full(8, 3.0))
+    distribution = FactoredDistribution(values, edges, draws)
+    prefix = shortest_prefix(distribution, 0.8)
+    found = certified_cover(distribution, 0.8)
+    sizes = found.selection.chosen.sum(axis=1)
+    assert (sizes <= prefix.chosen.sum(axis=1)).all()
+    assert (found.selection.cover_probability >= 0.8 - 1e-12).all()
+    assert (found.fewest <= sizes).all()
+    more = certified_cover(distribution, 0.8, 2000)
+    assert (more.fewest >= found.fewest).all()
+    assert (found.fewest <= more.selection.chosen.sum(axis=1)).all()
+    assert (more.selection.chosen.sum(axis=1) <= sizes).all()
