@@ -12,7 +12,6 @@ PLACES = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD
 METHODS = {
     "hierarchical": "hierarchical",
     "independent_hierarchical": "independent hierarchical",
-    "independent": "independent",
     "platt": "independent, Platt",
     "top_p": "independent, top-p",
     "schemagate": "schemagate, logistic",
