@@ -129,8 +129,10 @@ def link(
     calibration: Annotated[
         Path | None, typer.Option(help="File of `bayeslink calibrate`: --cover is then a promise for new databases.")
     ] = None,
-    needs: Annotated[list[str] | None, typer.Option(help="A table that is needed, known for sure.")] = None,
-    needs_not: Annotated[list[str] | None, typer.Option(help="A table that is not needed, known for sure.")] = None,
+    needs: Annotated[list[str] | None, typer.Option(help="A table that is surely needed; may be repeated.")] = None,
+    needs_not: Annotated[
+        list[str] | None, typer.Option(help="A table that is surely not needed; may be repeated.")
+    ] = None,
     lightest: Annotated[
         bool, typer.Option("--lightest", help="Also the set of fewest DDL tokens at the cover's level.")
     ] = False,
@@ -149,11 +151,17 @@ def link(
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
     linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, variant=variant, schemas=schema)
-    said = dict.fromkeys(needs or (), True)
-    if both := sorted(set(said) & set(needs_not or ())):
+    if calibration is not None and (needs or needs_not):
+        raise ValueError(
+            f"calibration={str(calibration)!r}: a promise is about questions of which nothing was said; leave "
+            "--calibration or --needs and --needs-not out"
+        )
+    found = linker.link(question, evidence, cover, max_risk, calibration)
+    wanted = {found.position(name, "needs"): name for name in needs or ()}
+    barred = {found.position(name, "needs-not"): name for name in needs_not or ()}
+    if both := [wanted[place] for place in wanted if place in barred]:
         raise ValueError(f"needs and needs-not: {', '.join(both)} cannot be both; name it in one of them")
-    said |= dict.fromkeys(needs_not or (), False)
-    found = linker.link(question, evidence, cover, max_risk, calibration).answer(said)
+    found = found.answer(dict.fromkeys(wanted.values(), True) | dict.fromkeys(barred.values(), False))
     within = None if budget is None else found.within(budget)
     for sentence in (*linker.graph.dropped, *linker.graph.warnings):
         _say(f"warning: {sentence}")
@@ -182,9 +190,7 @@ def link(
         )
     chosen = document["cover"]
     print(f"\ncover      {', '.join(chosen['tables']) or 'no table'}")
-    print(
-        f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {chosen['level']:g})"
-    )
+    print(f"           holds every needed table with probability {chosen['probability']:.3f} (asked: {cover:g})")
     if chosen["fewest"] < len(chosen["tables"]):
         print(f"           no cover has fewer than {chosen['fewest']} tables; whether one is smaller than this is open")
     if found.promise is not None:
@@ -476,7 +482,7 @@ def calibrate(
         list[float] | None, typer.Option(help="Share of questions to cover; may be repeated; 0.8, 0.9, 0.95 and 0.98.")
     ] = None,
     with_evidence: WithEvidence = False,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Levels at which covers hold for questions of new databases, from labelled databases the posterior never saw."""

@@ -22,7 +22,7 @@ from bayeslink.decision.conformal import ConformalLevel
 from bayeslink.decision.covers import best_within_budget, certified_cover, lightest_cover
 from bayeslink.decision.selection import Selection
 from bayeslink.decision.sets import Abstention, abstention
-from bayeslink.evaluation.held_out import fresh_draws
+from bayeslink.evaluation.held_out import UNSEEN_DRAWS
 from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.hints import TableShape
@@ -157,7 +157,7 @@ class Link:
         """
         chosen = np.zeros((1, self.graph.num_tables), dtype=bool)
         for name in tables:
-            chosen[0, self._find(name, "tables")] = True
+            chosen[0, self.position(name, "tables")] = True
         return float(self.distribution.cover_probability(chosen)[0])
 
     def clarify(self) -> "Question":
@@ -193,7 +193,7 @@ class Link:
         distribution, alone = self.distribution, self.independent_probability.copy()
         answers = dict(self.answers)
         for name, answer in needed.items():
-            place = self._find(name, "needed")
+            place = self.position(name, "needed")
             own = self.graph.table_names[place]
             if answers.setdefault(own, bool(answer)) != answer:
                 raise ValueError(f"needed={name!r}: {own} cannot be needed and not needed; leave one of the two out")
@@ -221,11 +221,15 @@ class Link:
     def within(self, tokens: float | int) -> tuple[tuple[str, ...], float]:
         """The tables whose DDL fits in so many tokens and that most probably hold all needed ones; that probability.
 
+        No promise of a calibration is about this set, nor about `lightest`.
+
         Tokens are those of `grounding.tokens`, an estimate.
 
         Raises:
-            ValueError: If `tokens` is negative.
+            ValueError: If `tokens` is negative or not finite.
         """
+        if not 0 <= tokens < np.inf:
+            raise ValueError(f"budget={tokens:g}: a finite number of DDL tokens of at least 0 is needed")
         found = best_within_budget(self.distribution, ddl_tokens(self.graph), float(tokens))
         names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
         return names, float(found.cover_probability[0])
@@ -237,7 +241,16 @@ class Link:
         names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
         return names, float(weights[found.chosen[0]].sum()), float(found.cover_probability[0])
 
-    def _find(self, name: str, argument: str) -> int:
+    def position(self, name: str, argument: str = "table") -> int:
+        """Position of a table in the graph, by its name in any case.
+
+        Args:
+            name: Its name.
+            argument: What a refusal calls the name.
+
+        Raises:
+            ValueError: If there is no such table.
+        """
         found = self.graph.find(name)
         if found is None:
             names = self.graph.table_names
@@ -318,7 +331,7 @@ class Link:
                 "tables": list(self.mode),
                 "probability": float(self.distribution.mode_probability[0]),
             },
-            "entropy_nats": float(self.distribution.entropy[0]),
+            "entropy_nats": max(0.0, float(self.distribution.entropy[0])),
             "expected_size": float(self.distribution.expected_size[0]),
             "prob_empty": float(self.distribution.prob_empty[0]),
             "prob_connected": float(self.distribution.connected_probability[0]),
@@ -354,6 +367,18 @@ class Link:
             save(figure, path)
         return figure
 
+    def _said(self) -> str:
+        """What a display adds to the level: the promise behind it, and the answers given."""
+        parts = []
+        if self.promise is not None:
+            promised = "promised" if self.promise.holds else "not promised, too few databases,"
+            parts.append(f"{promised} for {self.promise.target:g} of questions on databases like those that calibrated")
+        parts += [
+            f"given that {html.escape(name)} is {'needed' if value else 'not needed'}"
+            for name, value in self.answers.items()
+        ]
+        return f" ({'; '.join(parts)})" if parts else ""
+
     def _repr_html_(self) -> str:
         rows = "".join(
             _cells(
@@ -374,8 +399,8 @@ class Link:
             f"posterior {html.escape(self.posterior)}</p>"
             "<table><thead><tr><th>table</th><th>probability</th><th>independent</th><th>in cover</th>"
             f"<th>in mode</th><th>why (log-odds)</th></tr></thead><tbody>{rows}</tbody></table>"
-            f"<p>Smallest cover at {self.cover_level:.0%}: {covered}, holds every needed table with probability "
-            f"{self.cover.cover_probability[0]:.3f} ({self.cover.rule}). Entropy "
+            f"<p>Smallest cover at {self.cover_level:.4g}{self._said()}: {covered}, holds every needed table with "
+            f"probability {self.cover.cover_probability[0]:.3f} ({self.cover.rule}). Entropy "
             f"{self.distribution.entropy[0]:.2f} nats. {html.escape(self.approximation)} "
             f"{verdict}</p></div>"
         )
@@ -494,17 +519,25 @@ class SchemaLinker:
                 read, is another posterior's or has no level for `cover`.
         """
         if not content_words(question):
-            raise ValueError(f"question={question!r} has no content word; ask a question in words")
+            raise ValueError(f"question={question!r} has no content word; name in it what you ask about")
         if not 0 < cover <= 1:
             raise ValueError(f"cover={cover}: a probability above 0 and at most 1 is needed")
-        promise = None if calibration is None else self._promise(Path(calibration), cover, bool(evidence))
+        calibrated = None if calibration is None else self._calibrated(Path(calibration), bool(evidence))
+        promise = None if calibrated is None else calibrated.at(cover)
         level = cover if promise is None else promise.level
         text = f"{question} {evidence}" if evidence else question
         raw = compute_evidence(self.graph, [text], self.channels)
         posterior = self.posteriors[self.variant]
         ready = posterior.standardisation.apply(raw)
-        # A promise is about databases that are new to the posterior, each with fresh effects.
-        draws = posterior.draws_for(ready) if promise is None else fresh_draws(posterior, ready, 0)
+        if calibrated is None:
+            draws = posterior.draws_for(ready)
+        elif ready.key in posterior.databases:
+            raise ValueError(
+                f"calibration={str(calibration)!r}: {self.name} has learned from {self.graph.name}, and a promise is "
+                "about databases that are new to it; leave --calibration out"
+            )
+        else:
+            draws = posterior.unseen(calibrated.seed, ready, max(UNSEEN_DRAWS, posterior.num_draws))
         distribution, _ = predict(ready, draws, posterior.support)
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]
@@ -539,20 +572,20 @@ class SchemaLinker:
             bool(no_evidence[0]),
         )
 
-    def _promise(self, path: Path, target: float, with_evidence: bool) -> ConformalLevel:
+    def _calibrated(self, path: Path, with_evidence: bool) -> Promises:
         found = Promises.load(path)
         if found.with_evidence != with_evidence:
             had, now = ("with", "without") if found.with_evidence else ("without", "with")
             raise ValueError(
-                f"calibration={str(path)!r} is of questions {had} an evidence string, this one is {now}; make one "
-                f"{'with' if with_evidence else 'without'} --with-evidence"
+                f"calibration={str(path)!r} is of questions {had} an evidence string, this one is {now}; run "
+                f"`bayeslink calibrate` {now} --with-evidence"
             )
         if self.path is None or found.posterior_hash != sha256(self.path) or found.variant != self.variant.value:
             raise ValueError(
                 f"calibration={str(path)!r} is of posterior {found.posterior}, variant {found.variant}, not of "
-                f"{self.name}, variant {self.variant.value}; make one with `bayeslink calibrate --posterior`"
+                f"{self.name}, variant {self.variant.value}; run `bayeslink calibrate` for this one"
             )
-        return found.at(target)
+        return found
 
     def _says_nothing(self, text: str, raw: Evidence) -> Bool[np.ndarray, " questions"]:
         """Whether no channel tells a table from another; trees are asked what they read, for shapes move them too."""

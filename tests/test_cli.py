@@ -168,9 +168,15 @@ def test_refused_calibrations(refused, sales, corpus, tmp_path):
     assert "give exactly one of --data" in refused("calibrate", "--channels", "lexical", *out)
     link = ("link", sales, QUESTION, "--channels", "lexical")
     assert "does not exist; give a file made with" in refused(*link, "--calibration", tmp_path / "none.json")
-    assert "needs and needs-not: orders cannot be both" in refused(*link, "--needs", "orders", "--needs-not", "orders")
-    assert "needed='wharves' is not a table of sales" in refused(*link, "--needs", "wharves")
-    assert "budget=-1.0: a total weight" in refused(*link, "--budget", -1)
+    both = ("--needs", "Products", "--needs-not", "products")
+    assert "needs and needs-not: Products cannot be both" in refused(*link, *both)
+    assert "needs='wharves' is not a table of sales; there are customers" in refused(*link, "--needs", "wharves")
+    assert "needs-not='wharves' is not a table of sales" in refused(*link, "--needs-not", "wharves")
+    assert "budget=-1: a finite number of DDL tokens" in refused(*link, "--budget", -1)
+    assert "budget=inf: a finite number of DDL tokens" in refused(*link, "--budget", "inf")
+    said = ("--calibration", tmp_path / "levels.json", "--needs", "products")
+    assert "a promise is about questions of which nothing was said" in refused(*link, *said)
+    assert "seed" in refused("calibrate", "--corpus", corpus, "--seed", -1, *out)
 
 
 def test_link_warns_of_dropped_keys_and_writes_the_picture(run, tmp_path):

@@ -487,7 +487,7 @@ def test_tables_within_a_budget_of_tokens(linked):
 
 def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked, tmp_path):
     levels = (ConformalLevel(0.8, 0.6, True, 11, 90), ConformalLevel(0.9, 1.0, False, 5, 50))
-    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", False, ("toy/a",), 0, 0, 0)
+    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", 0, False, ("toy/a",), 0, 0, 0)
     found = Promises(*kept, levels)
     found.save(tmp_path / "levels.json")
     linker = SchemaLinker.from_database(sales, channels="lexical")
@@ -495,6 +495,11 @@ def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked
     assert promised.cover_level == 0.6
     assert promised.promise == levels[0]
     assert promised.to_dict()["cover"]["promise"]["holds"] is True
+    assert "(promised for 0.8 of questions on databases like those that calibrated)" in promised._repr_html_()
+    assert "given that customers is needed" in promised.answer({"customers": True})._repr_html_()
+    renamed = SchemaLinker.from_graph(replace(linker.graph, name="other"), channels="lexical")
+    again = renamed.link(QUESTION, cover=0.8, calibration=tmp_path / "levels.json")
+    np.testing.assert_array_equal(again.probabilities, promised.probabilities)
     assert linked.to_dict()["cover"]["promise"] is None
     assert promised.answer({"customers": True}).promise is None
     with pytest.raises(ValueError, match="is of questions without an evidence string, this one is with"):
@@ -510,7 +515,7 @@ def test_a_promised_cover_is_the_set_whose_level_was_calibrated(databases, tmp_p
     """On a schema too large to list too: a smaller cover found by search was not calibrated."""
     path = str(databases / "hotel_chain.sqlite")
     linker = SchemaLinker.from_database(path, channels="lexical")
-    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", False, ("toy/a",), 0, 0, 0)
+    kept = ("x.nc", sha256(shipped_path("lexical")), "hierarchical", ("bm25",), "toy", 0, False, ("toy/a",), 0, 0, 0)
     Promises(*kept, (ConformalLevel(0.5, 0.7, True, 3, 9),)).save(tmp_path / "levels.json")
     found = linker.link("Which guests stayed longest?", cover=0.5, calibration=tmp_path / "levels.json")
     np.testing.assert_array_equal(found.cover.chosen, smallest_cover(found.distribution, 0.7).chosen)

@@ -208,8 +208,8 @@ def best_within_budget(distribution: Distribution, weights: Weights, budget: flo
         ValueError: If weights are negative or not one for each table, or the budget is negative.
     """
     _check(distribution, weights)
-    if not budget >= 0:
-        raise ValueError(f"budget={budget}: a total weight of at least 0 is needed")
+    if not 0 <= budget < np.inf:
+        raise ValueError(f"budget={budget}: a finite total of at least 0, in the unit of the weights, is needed")
     rule = f"best within {budget:g}"
     if isinstance(distribution, SubgraphDistribution):
         total = distribution.states @ weights

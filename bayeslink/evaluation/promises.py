@@ -38,6 +38,7 @@ class Promises:
         variant: Its variant.
         channels: Its channels.
         data: Name of the calibration questions.
+        seed: Seed of the fresh effects.
         with_evidence: Whether its text is the question with its evidence sentence.
         databases: "data set/db_id" of the databases that calibrate.
         num_left_out: Databases left out because the posterior or a learned channel was trained on them or on a twin.
@@ -51,6 +52,7 @@ class Promises:
     variant: str
     channels: tuple[str, ...]
     data: str
+    seed: int
     with_evidence: bool
     databases: tuple[str, ...]
     num_left_out: int
@@ -123,7 +125,7 @@ def promises(
 
     Every database meets the posterior as a new one does, with fresh effects. Databases that the posterior or a learned
     channel was trained on, and twins of them, are left out and counted. With a calibration `SchemaLinker.link` returns
-    the very sets whose levels are calibrated here.
+    sets of the same kind, from as many draws with fresh effects.
 
     Args:
         questions: Labelled questions.
@@ -156,6 +158,7 @@ def promises(
         posterior.variant.value,
         posterior.channels,
         questions.name,
+        seed,
         questions.with_evidence,
         tuple("/".join(item.key) for item in kept.evidences),
         len(known),
