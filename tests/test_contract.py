@@ -52,6 +52,14 @@ def nothing_or(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
+def nothing(value: object) -> bool:
+    return value is None
+
+
+def said(value: object) -> bool:
+    return isinstance(value, dict) and all(map(text, value)) and all(map(flag, value.values()))
+
+
 def pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(number, value)) and value[0] <= value[1]
 
@@ -123,7 +131,17 @@ MORE_OF_LINK = {
     "entropy_standard_error": number,
     "mode_certain": flag,
     "unexplored_mass": probability,
-    "cover": LINK["cover"] | {"rule": text},
+    "cover": LINK["cover"] | {"rule": text, "fewest": count, "promise": nothing},
+    "clarify": {
+        "table": text,
+        "probability": probability,
+        "gain_nats": number,
+        "exact_before": probability,
+        "exact_after": probability,
+        "rivals": [texts],
+        "rival_probabilities": [probability],
+    },
+    "answers": said,
 }
 MORE_OF_TABLE = {"why": text}
 MORE_OF_SCHEMA = {"database": text}

@@ -344,7 +344,8 @@ class FactoredDistribution:
         whole = jnp.asarray(self._answers[question][3])
         padded = np.pad(chosen, ((0, 0), (0, self._plan[1] - self.num_tables)))
         fixed = self._unaries[question], self._plan[0], self._gain, jnp.asarray(self._weights[question]), whole
-        return np.array([float(_covered(jnp.asarray(inside), *fixed, self.support)) for inside in padded])
+        found = [float(_covered(jnp.asarray(inside), *fixed, self.support)) for inside in padded]
+        return np.clip(found, 0.0, 1.0)
 
     def cover_probability(self, selection: Bool[np.ndarray, "questions tables"]) -> Float[np.ndarray, " questions"]:
         """P(gold inside S) for one S for each question, exact."""
