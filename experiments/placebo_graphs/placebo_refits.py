@@ -184,7 +184,7 @@ def placebo_rows(
             "graph": graph,
             "draw": draw,
             "databases": len(used),
-            "questions": len(databases),
+            "questions": len(clusters[0]),
             "log_score": float(scored.log_score.mean()),
             "gain": float((scored.log_score - without.log_score).mean()),
             "gain_lower": ends[0],

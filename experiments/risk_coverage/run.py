@@ -1,6 +1,6 @@
 """Whether the joint posterior knows which answers to hold back, unseen and with a few labelled questions."""
 
-from orders import labelled, unseen
+from held_back import labelled, unseen
 
 from bayeslink.evidence.kinds import default_channels
 from bayeslink.evidence.store import evidence_home, stored_files
