@@ -337,3 +337,19 @@ def test_families_of_other_questions_are_not_joined(home: Path):
     assert load_evidence("spider-dev", ("four", "five"))[0].channels == ("four", "five")
     with pytest.raises(ValueError, match=r"families of .* hold other questions"):
         load_evidence("spider-dev", ("one", "four"))
+
+
+def test_a_peers_scores_are_stored_for_every_set():
+    folder = evidence_home() / "schemagate"
+    runs = json.loads((folder / "manifest.json").read_text())["runs"]
+    assert tuple(runs) == SETS
+    for name, entry in runs.items():
+        assert hashlib.sha256((folder / f"{name}.npz").read_bytes()).hexdigest() == entry["file"]
+        assert entry["settings"]["descriptions"] is name.startswith("bird")
+        found = load_evidence(name, ("schemagate",))
+        assert [item.key for item in found] == [item.key for item in load_evidence(name)]
+        assert all((item.values >= 0).all() for item in found)
+    dev = load_evidence("spider-dev", ("schemagate",))
+    ranked = np.concatenate([average_precision(item.values[:, :, 0], item.gold) for item in dev])
+    # A peer that ranks by its score: far above chance, below our trees.
+    assert 0.9 < ranked.mean() < 0.97
