@@ -10,7 +10,10 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-__all__ = ["ACCENT", "INK", "LOOKS", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
+__all__ = ["ACCENT", "DEV_SETS", "INK", "LOOKS", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
+
+DEV_SETS = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
+"""What a figure calls the dev sets."""
 
 INK = "#1f2933"
 ACCENT = "#b3361e"

@@ -7,9 +7,8 @@ import pandas as pd
 
 from bayeslink.plots.criticism import draw_forest
 from bayeslink.plots.curves import draw_lines, label_panel
-from bayeslink.plots.style import new_figure, save
+from bayeslink.plots.style import DEV_SETS, new_figure, save
 
-PLACES = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
 LISTS = {"embedding": "the paper's three", "boosted": "trees"}
 RULES = {"rivals": "between the rivals", "entropy": "the most uncertain table"}
 
@@ -33,14 +32,14 @@ def main(arguments: list[str] | None = None) -> None:
         draw_lines(axes, wide, "asked", {name: name for name in names})
         axes.set_ylim(max(0.0, float(table["exact"].min()) - 0.05), 1.0)
         axes.set_xticks(sorted(set(table["asked"])))
-        label_panel(axes, PLACES[data], "questions asked", "most probable set = gold", None)
+        label_panel(axes, DEV_SETS[data], "questions asked", "most probable set = gold", None)
     first = table[(table["asked"] == 1) & (table["rule"] == "rivals")]
     parts = []
     for column, name in {"gain": "over no question", "over_entropy": "over the most uncertain"}.items():
         ends = {end: first[source] for end, source in zip(("mean", "lower", "upper"),
                 (column, f"{column}_lower", f"{column}_upper"), strict=True)}  # fmt: skip
         parts.append(
-            first.assign(label=first["list"].map(LISTS) + ",\n" + first["data"].map(PLACES), group=name, **ends)
+            first.assign(label=first["list"].map(LISTS) + ",\n" + first["data"].map(DEV_SETS), group=name, **ends)
         )
     draw_forest(panels[-1], pd.concat(parts), "difference of shares", group="group")
     panels[-1].set_title("One question, gain", fontsize=9, loc="left")

@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from bayeslink.plots.curves import draw_lines, label_panel
-from bayeslink.plots.style import INK, new_figure, save
+from bayeslink.plots.style import DEV_SETS, INK, new_figure, save
 
-PLACES = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
 METHODS = {
     "hierarchical": "hierarchical",
     "independent_hierarchical": "independent hierarchical",
@@ -28,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args(arguments)
     table = pd.read_csv(asked.table)
-    sets = [name for name in PLACES if name in set(table["data"])]
+    sets = [name for name in DEV_SETS if name in set(table["data"])]
     figure = new_figure(2.9 * len(sets) + 1.4, 7.2)
     parts = figure.subfigures(2, 1)
     grid = [part.subplots(1, len(sets), squeeze=False)[0] for part in parts]
@@ -41,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         ours = here[(here["part"] == "own") & (here["method"] == "hierarchical")]
         grid[0][column].plot(ours["coverage"], ours["mean_size"], linestyle="", marker="o", color=INK, markersize=4)
         label_panel(
-            grid[0][column], PLACES[data], "questions with all gold tables inside", "mean number of tables", None
+            grid[0][column], DEV_SETS[data], "questions with all gold tables inside", "mean number of tables", None
         )
         axes = grid[1][column]
         axes.plot([0.75, 1.0], [0.75, 1.0], color="0.6", linewidth=0.8)
@@ -56,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
                 label = f"{'posterior' if part == 'own' else 'conformal'} level, {SCHEMES[scheme]}"
                 axes.plot(at, rows["coverage"], linestyle="", marker=marker, color=colour, label=label, **filled)
         axes.set_ylim(min(0.7, float(axes.get_ylim()[0])), 1.005)
-        label_panel(axes, PLACES[data], "nominal level", "questions with all gold tables inside", None)
+        label_panel(axes, DEV_SETS[data], "nominal level", "questions with all gold tables inside", None)
     for part, row in zip(parts, grid, strict=True):
         handles, labels = row[0].get_legend_handles_labels()
         part.legend(handles, labels, fontsize=8, frameon=False, loc="outside lower center", ncols=3)

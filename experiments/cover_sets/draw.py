@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from bayeslink.plots.criticism import draw_forest
-from bayeslink.plots.style import new_figure, save
+from bayeslink.plots.style import DEV_SETS, new_figure, save
 
-PLACES = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
 METHODS = {
     "hierarchical": "hierarchical",
     "independent_hierarchical": "independent hierarchical",
@@ -19,7 +18,7 @@ METHODS = {
 
 def where(rows: pd.DataFrame) -> pd.Series:
     """Benchmark, and whether descriptions were read."""
-    names = rows["data"].map(PLACES)
+    names = rows["data"].map(DEV_SETS)
     return names + rows["list"].map({"boosted_names": ", names only"}).fillna("")
 
 

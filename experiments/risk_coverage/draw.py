@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from bayeslink.plots.criticism import draw_forest
-from bayeslink.plots.style import new_figure, save
+from bayeslink.plots.style import DEV_SETS, new_figure, save
 
-PLACES = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
 METHODS = {
     "independent": "independent",
     "pooled": "pooled",
@@ -29,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     table = pd.read_csv(asked.table)
     labelled = table["labelled"].astype(int).astype(str) + " labelled, paper's three"
     setting = table["channels"].map(SETTINGS).where(table["labelled"] == 0, labelled)
-    table["label"] = setting + "\n" + table["data"].map(PLACES)
+    table["label"] = setting + "\n" + table["data"].map(DEV_SETS)
     order = list(dict.fromkeys(METHODS.values()))
     table["method"] = pd.Categorical(table["method"].map(METHODS), order).remove_unused_categories()
     figure = new_figure(8.6, 0.55 * table["label"].nunique() + 1.6)
