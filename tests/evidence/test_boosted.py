@@ -171,15 +171,21 @@ def test_what_cannot_be_fitted_is_refused():
         fit_first([evidences[0], evidences[1].select_channels(("noise", "signal"))], SETTINGS)
 
 
-DAMAGED = bytearray(gzip.compress(b"{" + b"some text that packs, " * 200))
-DAMAGED[20:30] = b"XXXXXXXXXX"
+WHOLE = gzip.compress(b"{" + b"some text that packs, " * 200)
+NO_TREES = {
+    "empty": b"",
+    "not packed": b"nonsense",
+    "damaged": WHOLE[:20] + b"X" * 10 + WHOLE[30:],
+    "a list": gzip.compress(b"[1, 2]"),
+    "missing": None,
+}
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", bytes(DAMAGED), gzip.compress(b"[1, 2]"), None])
-def test_a_file_that_holds_no_trees_is_refused(tmp_path, content):
+@pytest.mark.parametrize("kind", NO_TREES)
+def test_a_file_that_holds_no_trees_is_refused(tmp_path, kind):
     path = tmp_path / "trees.json.gz"
-    if content is not None:
-        path.write_bytes(content)
+    if NO_TREES[kind] is not None:
+        path.write_bytes(NO_TREES[kind])
     with pytest.raises(ValueError, match=r"trees .*trees.json.gz cannot be read .*train_boosted"):
         Trees.load(path)
 
