@@ -38,6 +38,9 @@ MAX_SHOWN = 200
 MIN_GAIN = 0.05
 """Expected information below which no question is suggested, nats."""
 
+LIKELY = 0.1
+"""Probability, given its table, from which a column is printed; JSON has them all."""
+
 _PICTURES = (".png", ".svg", ".pdf")
 WithEvidence = Annotated[bool, typer.Option("--with-evidence", help="Read the evidence string with the question.")]
 
@@ -133,6 +136,11 @@ def link(
     needs_not: Annotated[
         list[str] | None, typer.Option(help="A table that is surely not needed; may be repeated.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="For channels with attention: folder of the language model's head; see evidence/attention."),
+    ] = None,
+    columns: Annotated[bool, typer.Option("--columns", help="Also the probability of each column.")] = False,
     lightest: Annotated[
         bool, typer.Option("--lightest", help="Also the set of fewest DDL tokens at the cover's level.")
     ] = False,
@@ -150,13 +158,15 @@ def link(
     keep_compiled()
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
-    linker = SchemaLinker.from_database(url, posterior=posterior, channels=channels, variant=variant, schemas=schema)
+    linker = SchemaLinker.from_database(
+        url, posterior=posterior, channels=channels, variant=variant, schemas=schema, model=model
+    )
     if calibration is not None and (needs or needs_not):
         raise ValueError(
             f"calibration={str(calibration)!r}: a promise is about questions of which nothing was said; leave "
             "--calibration or --needs and --needs-not out"
         )
-    found = linker.link(question, evidence, cover, max_risk, calibration)
+    found = linker.link(question, evidence, cover, max_risk, calibration, columns)
     wanted = {found.position(name, "needs"): name for name in needs or ()}
     barred = {found.position(name, "needs-not"): name for name in needs_not or ()}
     if both := [wanted[place] for place in wanted if place in barred]:
@@ -205,6 +215,8 @@ def link(
     if fewest is not None:
         print(f"lightest   {', '.join(fewest[0]) or 'no table'}")
         print(f"           {fewest[1]:g} tokens: holds every needed table with probability {fewest[2]:.3f}")
+    for table, row in _likely_columns(document).items():
+        print(f"columns    {table}: {row}")
     best = document["mode"]
     print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
     if not best["tables"]:
@@ -224,6 +236,15 @@ def link(
     print(f"verdict    {'would rather ask: ' + document['reason'] if document['abstain'] else 'answers'}")
     if picture is not None:
         print(f"picture    {picture}")
+
+
+def _likely_columns(document: dict) -> dict[str, str]:
+    """For each table of the cover, its columns that are likely where it is needed, with that probability."""
+    found = {table: [] for table in document["cover"]["tables"]} if document["columns"] is not None else {}
+    for row in document["columns"] or ():
+        if row["table"] in found and row["probability_given_table"] >= LIKELY:
+            found[row["table"]].append(f"{row['column']} {row['probability_given_table']:.2f}")
+    return {table: ", ".join(parts) or "none likely" for table, parts in found.items()}
 
 
 @app.command()
@@ -273,6 +294,9 @@ def fit(
     channels: Annotated[
         str, typer.Option(help="lexical, embedding, rich, rich_embedding, boosted, ..., or channel names by comma.")
     ] = "embedding",
+    model: Annotated[
+        str | None, typer.Option(help="For channels with attention: folder of the language model's head.")
+    ] = None,
     variant: Annotated[
         list[str] | None, typer.Option(help="Variant to fit; may be repeated; all of the table by default.")
     ] = None,
@@ -306,7 +330,7 @@ def fit(
         numpyro.set_host_device_count(os.cpu_count() or 1)
     keep_compiled()
     _check_writable(out)
-    questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence)
+    questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence, model)
     posteriors = fit_posteriors(
         questions,
         _variants(variant) or TABLE_VARIANTS,
@@ -363,6 +387,9 @@ def evaluate(
         str | None,
         typer.Option(help="lexical, embedding, rich, boosted, ..., or channel names by comma; embedding by default."),
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="For channels with attention: folder of the language model's head.")
+    ] = None,
     variant: Annotated[list[str] | None, typer.Option(help="Row of the table; may be repeated.")] = None,
     with_evidence: WithEvidence = False,
     keep_twins: Annotated[bool, typer.Option("--keep-twins", help="Leave twins in, for comparison.")] = False,
@@ -410,7 +437,7 @@ def evaluate(
         posteriors = load_posteriors(posterior or shipped_path(kind))
         name = str(posterior) if posterior else f"shipped {kind} posterior"
         wanted = ",".join(next(iter(posteriors.values())).channels)
-    questions = _questions([data] if data else None, split, corpus, wanted, with_evidence)
+    questions = _questions([data] if data else None, split, corpus, wanted, with_evidence, model)
     document = evaluation(
         questions,
         scheme,
@@ -477,6 +504,9 @@ def calibrate(
     corpus: Annotated[Path | None, typer.Option(help="Folder in the line format, in place of --data.")] = None,
     posterior: Annotated[Path | None, typer.Option(help="Posterior file; the shipped one by default.")] = None,
     channels: Annotated[str | None, typer.Option(help="Kind of the shipped posterior: embedding, lexical, ...")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="For channels with attention: folder of the language model's head.")
+    ] = None,
     variant: Annotated[str, typer.Option(help="Variant of the posterior.")] = "hierarchical",
     target: Annotated[
         list[float] | None, typer.Option(help="Share of questions to cover; may be repeated; 0.8, 0.9, 0.95 and 0.98.")
@@ -506,7 +536,8 @@ def calibrate(
     if wanted not in held or wanted is Variant.UNPOOLED:
         there = ", ".join(item.value for item in held if item is not Variant.UNPOOLED)
         raise ValueError(f"variant={variant!r}: posterior {path} holds {there}")
-    questions = _questions([data] if data else None, split, corpus, ",".join(held[wanted].channels), with_evidence)
+    names = ",".join(held[wanted].channels)
+    questions = _questions([data] if data else None, split, corpus, names, with_evidence, model)
     found = promises(questions, held[wanted], path, targets, seed, _at_terminal())
     found.save(out)
     if as_json:
@@ -545,7 +576,12 @@ def data(as_json: Json = False) -> None:
 
 
 def _questions(
-    data: list[str] | None, split: str | None, corpus: Path | None, channels: str, with_evidence: bool
+    data: list[str] | None,
+    split: str | None,
+    corpus: Path | None,
+    channels: str,
+    with_evidence: bool,
+    model: str | None = None,
 ) -> "Questions":
     from bayeslink.evaluation.questions import corpus_questions, stored_questions, stored_set
     from bayeslink.linker import KINDS, channels_named, kind_channels
@@ -553,9 +589,9 @@ def _questions(
 
     if (data is None) == (corpus is None):
         raise ValueError("data and corpus: give exactly one of --data and --corpus")
-    names = kind_channels(channels) if channels in KINDS else tuple(channels.split(","))
+    names = kind_channels(channels, model) if channels in KINDS else tuple(channels.split(","))
     if corpus is not None:
-        sources = channels_named(names)
+        sources = channels_named(names, model)
         texts = read_corpus(corpus, split=split)
         files = sorted(path for stem in ("questions", "schemas") for path in corpus.glob(f"{stem}.jsonl*"))
         return corpus_questions(texts, sources, with_evidence, _at_terminal(), files)

@@ -25,10 +25,12 @@ from bayeslink.decision.sets import Abstention, abstention
 from bayeslink.evaluation.held_out import UNSEEN_DRAWS
 from bayeslink.evaluation.promises import Promises
 from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
+from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
 from bayeslink.evidence.words import content_words
 from bayeslink.grounding.tokens import ddl_tokens
+from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import SubgraphDistribution, predict
@@ -97,6 +99,8 @@ class Link:
         answers: What the user said of tables, by name; the distribution is conditioned on it.
         coupling: Posterior mean of the coupling of each edge, log-odds.
         no_evidence: Whether no channel tells a table from another.
+        columns_given_table: P(the column is needed | its table is), in the order of the tables' columns; None where
+            columns were not asked for.
     """
 
     question: str
@@ -116,6 +120,7 @@ class Link:
     answers: Mapping[str, bool] = field(default_factory=dict)
     coupling: Float[np.ndarray, " edges"] = field(default_factory=lambda: np.zeros(0))
     no_evidence: bool = False
+    columns_given_table: Float[np.ndarray, " columns"] | None = None
 
     @property
     def probabilities(self) -> Float[np.ndarray, " tables"]:
@@ -306,6 +311,31 @@ class Link:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    def columns(self) -> pd.DataFrame:
+        """One row per column, most probable first: table, column, probability, probability given its table.
+
+        Given its table, a column is independent of all else, so that its probability is the product of the two, and
+        follows the tables where answers were given (`inference.columns`).
+
+        Raises:
+            ValueError: If the link was made without columns.
+        """
+        if self.columns_given_table is None:
+            raise ValueError("columns=False: the link was made without columns; ask for them with columns=True")
+        owner = column_owner(self.graph)
+        given = self.columns_given_table
+        probability = self.probabilities[owner] * given
+        names = [column.name for table in self.graph.tables for column in table.columns]
+        order = np.argsort(-probability, kind="stable")
+        return pd.DataFrame(
+            {
+                "table": [self.graph.table_names[owner[place]] for place in order],
+                "column": [names[place] for place in order],
+                "probability": probability[order],
+                "probability_given_table": given[order],
+            }
+        )
+
     def to_dict(self) -> dict:
         """The JSON document of `bayeslink link --json`."""
         fixed = ("table", "probability", "independent_probability", "in_cover", "in_mode", "why")
@@ -343,6 +373,7 @@ class Link:
             "answers": dict(self.answers),
             "abstain": bool(self.abstention.abstained[0]),
             "reason": reason or None,
+            "columns": None if self.columns_given_table is None else self.columns().to_dict(orient="records"),
         }
 
     def plot(self, path: Path | str | None = None):
@@ -446,6 +477,7 @@ class SchemaLinker:
         channels: str | None = None,
         variant: str | None = None,
         schemas: Sequence[str] | None = None,
+        model: str | None = None,
     ) -> "SchemaLinker":
         """A linker for a live database, opened read-only.
 
@@ -455,13 +487,15 @@ class SchemaLinker:
             channels: One of `KINDS`; by default the posterior's, or what is installed.
             variant: Variant whose posterior is used; `hierarchical` where the file holds it.
             schemas: Database schemas to read; the default one where None.
+            model: For channels with attention: folder of the head to read (`evidence.kinds.attention_channel`); the
+                adapter in the package by default.
 
         Raises:
             ValueError: If the database, the posterior or the channels cannot be used.
             MissingExtraError: If the channels need an extra that is not installed.
         """
         graph = read_database(url, schemas=schemas)
-        return cls.from_graph(graph, posterior=posterior, channels=channels, variant=variant)
+        return cls.from_graph(graph, posterior=posterior, channels=channels, variant=variant, model=model)
 
     @classmethod
     def from_graph(
@@ -471,6 +505,7 @@ class SchemaLinker:
         posterior: Path | str | None = None,
         channels: str | None = None,
         variant: str | None = None,
+        model: str | None = None,
     ) -> "SchemaLinker":
         """A linker for a schema graph that is already read; arguments as in `from_database`."""
         if channels is not None and channels not in KINDS:
@@ -485,8 +520,8 @@ class SchemaLinker:
             posteriors = load_posteriors(path)
             name = str(posterior)
         wanted = next(iter(posteriors.values())).channels
-        usable = channels_named(wanted)
-        if channels is not None and tuple(c.name for c in default_channels(channels)) != wanted:
+        usable = channels_named(wanted, model)
+        if channels is not None and tuple(c.name for c in default_channels(channels, model)) != wanted:
             raise ValueError(
                 f"channels={channels!r}: posterior {name} was fitted on {', '.join(wanted)}; leave --channels out"
             )
@@ -503,6 +538,7 @@ class SchemaLinker:
         cover: float = 0.95,
         max_risk: float | None = None,
         calibration: Path | str | None = None,
+        columns: bool = False,
     ) -> Link:
         """The posterior over the tables that a question needs.
 
@@ -570,7 +606,16 @@ class SchemaLinker:
             {},
             coupling,
             bool(no_evidence[0]),
+            self._columns(text) if columns else None,
         )
+
+    def _columns(self, text: str) -> Float[np.ndarray, " columns"]:
+        """P(column | table) of each column, from evidence of the kind that the tables' channels have."""
+        read = {base.name for channel in self.channels for base in getattr(channel, "base", (channel,))}
+        embedded = any(name.startswith(("cosine_", "embedding_cosine")) for name in read)
+        kind = "embedding" if embedded else "lexical"
+        values = column_evidence([text], self.graph, kind).values
+        return ColumnPosterior.load(shipped_columns(kind)).given_table(values)[0]
 
     def _calibrated(self, path: Path, with_evidence: bool) -> Promises:
         found = Promises.load(path)
@@ -607,10 +652,14 @@ def _from_neighbours(
     return support
 
 
-def kind_channels(kind: str) -> tuple[str, ...]:
+def kind_channels(kind: str, model: str | None = None) -> tuple[str, ...]:
     """Names of the channels of a kind, one of `KINDS`.
+
+    Args:
+        kind: The kind.
+        model: For "attention": what is read; see `evidence.kinds.attention_channel`.
 
     Raises:
         ValueError: If the kind is another.
     """
-    return tuple(channel.name for channel in default_channels(kind))
+    return tuple(channel.name for channel in default_channels(kind, model))

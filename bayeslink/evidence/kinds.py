@@ -7,6 +7,7 @@
     boosted          trees trained on `rich_embedding` (`boosted`), one channel
     boosted_names    the same without column descriptions
     boosted_lexical  trees trained on `rich`
+    attention        `embedding` with the attention of a language model (`attention`)
 
 The rich kinds read names, columns, descriptions, types and shape apart (`fields`, `phrases`, `hints`), and leave out
 the table's own description (`Field.COMMENT`), which no training database has.
@@ -15,6 +16,7 @@ the table's own description (`Field.COMMENT`), which no training database has.
 from collections.abc import Sequence
 from pathlib import Path
 
+from bayeslink.evidence.attention import AttentionChannel, AttentionHead
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
@@ -24,24 +26,44 @@ from bayeslink.evidence.hints import IdentifierHint, Literal, LiteralType, Shape
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.phrases import PhraseMatch
 
-__all__ = ["KINDS", "TREES", "TREES_HOME", "channels_named", "default_channels", "trees_base"]
+__all__ = [
+    "ATTENTION_HOME",
+    "KINDS",
+    "TREES",
+    "TREES_HOME",
+    "attention_channel",
+    "channels_named",
+    "default_channels",
+    "trees_base",
+]
 
 TREES = ("boosted", "boosted_names", "boosted_lexical")
 """Lists of one channel that trees make of others."""
 
-KINDS = ("lexical", "embedding", "rich", "rich_embedding", *TREES)
+KINDS = ("lexical", "embedding", "rich", "rich_embedding", *TREES, "attention")
 """Names of the lists of channels."""
+
+ATTENTION_HOME = Path(__file__).parent / "fitted" / "attention"
+"""Folder of the adapter that the package carries."""
 
 TREES_HOME = Path(__file__).parent / "fitted"
 """Folder of the trees."""
 
 
-def default_channels(kind: str) -> tuple[Channel, ...]:
+def default_channels(kind: str, model: str | None = None) -> tuple[Channel, ...]:
     """The channels of a kind; those of embeddings need the extra `embeddings` when they score.
 
+    Args:
+        kind: One of `KINDS`.
+        model: For "attention": what `attention_channel` reads; the adapter in the package by default.
+
     Raises:
-        ValueError: If the kind is not one of `KINDS`.
+        ValueError: If the kind is not one of `KINDS`, or a model is named for one without attention.
     """
+    if kind == "attention":
+        return TokenOverlap(), BM25(), EmbeddingCosine(), attention_channel(model)
+    if model is not None:
+        raise ValueError(f"model={model!r}: channels {kind} read no language model; leave it out, or use attention")
     if kind == "lexical":
         return TokenOverlap(), BM25(), HashedCosine()
     if kind == "embedding":
@@ -55,20 +77,61 @@ def default_channels(kind: str) -> tuple[Channel, ...]:
     raise ValueError(f"channels={kind!r}: use one of {', '.join(KINDS)}")
 
 
-def channels_named(names: Sequence[str]) -> tuple[Channel, ...]:
+def attention_channel(model: str | None = None) -> AttentionChannel:
+    """The channel of a language model's attention.
+
+    Args:
+        model: A folder with `head.json`, or that file: where attention is read, as scripts/train_attention.py finds or
+            trains it; the adapter in the package by default. Its channel is called `attention`, another's
+            `attention_` and the start of its hash, so that no posterior takes the one for the other.
+
+    Raises:
+        ValueError: If there is no head.
+    """
+    if model is None:
+        if not (ATTENTION_HOME / "head.json").is_file():
+            raise ValueError(
+                "model=None: the package carries no adapter; name the folder of one, made with "
+                "scripts/train_attention.py"
+            )
+        return AttentionChannel(AttentionHead.load(ATTENTION_HOME / "head.json"))
+    path = Path(model) / "head.json" if Path(model).is_dir() else Path(model)
+    if path.suffix != ".json" or not path.is_file():
+        raise ValueError(
+            f"model={model!r} is no folder with head.json; find the head of a language model, or train one, with "
+            "scripts/train_attention.py --out FOLDER and name that folder"
+        )
+    head = AttentionHead.load(path)
+    return AttentionChannel(head, label=f"attention_{head.digest[:8]}")
+
+
+def channels_named(names: Sequence[str], model: str | None = None) -> tuple[Channel, ...]:
     """The channels of these names, in this order, with their default settings.
+
+    Args:
+        names: Names of channels.
+        model: What the channel of attention reads; see `attention_channel`.
 
     Raises:
         ValueError: If a name is not a channel's, or is there twice.
     """
-    plain = [kind for kind in KINDS if kind not in TREES]
+    plain = [kind for kind in KINDS if kind not in (*TREES, "attention")]
     known = {channel.name: channel for kind in plain for channel in default_channels(kind)}
     if set(names) & set(TREES):
         known |= {kind: default_channels(kind)[0] for kind in TREES}
+    read = [name for name in names if name.startswith("attention")]
+    if read or model is not None:
+        channel = attention_channel(model)
+        if read != [channel.name]:
+            raise ValueError(
+                f"model={model!r}: its channel is {channel.name}, asked for are {', '.join(read) or 'none of attention'}; "
+                "name the model that the posterior was fitted on"
+            )
+        known[channel.name] = channel
     comments = (FieldOverlap(Field.COMMENT), FieldBM25(Field.COMMENT))
     known |= {channel.name: channel for channel in comments}
     if missing := [name for name in names if name not in known]:
-        there = ", ".join(sorted({*known, *TREES}))
+        there = ", ".join(sorted({*known, *TREES, "attention"}))
         raise ValueError(
             f"channels={','.join(names)!r}: {', '.join(missing)} unknown; use one of the lists {', '.join(KINDS)}, "
             f"or of the channels {there}"

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from bayeslink.schema.corpus import Corpus
 from bayeslink.schema.graph import SchemaGraph
 
-__all__ = ["Resolution", "UnresolvedQueryError", "gold_tables", "group_key", "resolve"]
+__all__ = ["Resolution", "UnresolvedQueryError", "gold_tables", "group_key", "parsed_query", "resolve"]
 
 
 class UnresolvedQueryError(ValueError):
@@ -182,9 +182,28 @@ def _parse(query: str, dialect: str) -> list[exp.Expression]:
     return [tree for tree in kept if not isinstance(tree, exp.Semicolon)]  # a comment after the last one
 
 
-def _check_is_query(trees: list[exp.Expression]) -> None:
+def parsed_query(query: str, dialect: str) -> exp.Expression:
+    """Syntax tree of the one query that a text holds; variables set before it are left out.
+
+    Args:
+        query: SQL.
+        dialect: Its sqlglot dialect.
+
+    Raises:
+        UnresolvedQueryError: If the text does not parse or is not one query.
+    """
+    trees = _parse(query, dialect)
+    _check_is_query(trees)
+    return _queries(trees)[0]
+
+
+def _queries(trees: list[exp.Expression]) -> list[exp.Expression]:
     # A BigQuery script may set variables before its one query.
-    queries = [tree for tree in trees if not isinstance(tree, (exp.Declare, exp.Set))]
+    return [tree for tree in trees if not isinstance(tree, (exp.Declare, exp.Set))]
+
+
+def _check_is_query(trees: list[exp.Expression]) -> None:
+    queries = _queries(trees)
     if len(queries) != 1:
         raise UnresolvedQueryError(f"holds {len(queries)} statements instead of one query")
     writes = queries[0].find(exp.DML, exp.DDL, exp.Into, exp.Command)

@@ -1,0 +1,354 @@
+"""AttnLink-S: a LoRA adapter trained so that the attention of one head falls on the gold candidates.
+
+With pi the distribution over candidates at tau = 1 (`attention`) and I+ the gold ones (shared reference, equations 7
+to 11),
+
+    loss = -log(sum_{i in I+} pi_i + eps) + (1 / |I+|) sum_{i in I+} max(0, log((rho / |I+| + eps) / (pi_i + eps)))
+
+the set-mass loss and the adaptive floor. A step may add the same loss over tables, pi summed over each table's
+columns, so that one prompt teaches both. LoRA sits on all linear layers up to the chosen one; the layers above it
+do not exist for the training. A run writes a checkpoint every so many steps and goes on from it; it stops early when
+the mean average precision on held-out databases has not risen for a while, and keeps the best adapter.
+
+This module needs the extra `attention`.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from tqdm import tqdm
+
+from bayeslink.evidence.attention import EPSILON, AttentionHead, anchor_attention
+from bayeslink.evidence.attention_model import LanguageModel, quiet
+from bayeslink.evidence.attention_prompt import Level, Prompt, copying_prompt, pooling
+from bayeslink.evidence.cache import replace_file
+from bayeslink.schema.graph import SchemaGraph
+
+__all__ = ["Example", "TrainSettings", "ranking_precision", "set_mass_loss", "train"]
+
+
+class Example(NamedTuple):
+    """A question with its gold.
+
+    Attributes:
+        question: Its text.
+        graph: The schema.
+        tables: Gold tables.
+        columns: Gold (table, column) pairs; may be empty, as for COUNT(*).
+    """
+
+    question: str
+    graph: SchemaGraph
+    tables: frozenset[int]
+    columns: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Settings of a run; defaults are those of the shipped adapter.
+
+    Attributes:
+        level: Candidates of the prompts.
+        both: With columns: add the loss over tables.
+        rank: Rank of the adapter.
+        alpha: Its scale, as in LoRA: alpha / rank multiplies.
+        rate: Largest learning rate; it rises over the first twentieth and falls as a cosine.
+        batch: Examples of a step.
+        steps: Steps in all.
+        floor: rho.
+        clip: Largest norm of the gradient.
+        shuffle: Write the tables of each training prompt in random order.
+        every: Steps between checkpoints.
+        check_every: Steps between looks at the held-out examples.
+        patience: Looks without a gain after which the run stops.
+        longest: Examples with longer prompts are left out and counted; tokens.
+        bfloat16: Multiply in bfloat16.
+        seed: Seed of the order and of the adapter.
+    """
+
+    level: Level = Level.COLUMN
+    both: bool = True
+    rank: int = 16
+    alpha: float = 32.0
+    rate: float = 1e-3
+    batch: int = 4
+    steps: int = 1000
+    floor: float = 0.25
+    clip: float = 1.0
+    shuffle: bool = True
+    every: int = 50
+    check_every: int = 200
+    patience: int = 5
+    longest: int = 1024
+    bfloat16: bool = False
+    seed: int = 0
+
+
+def set_mass_loss(shares: torch.Tensor, gold: torch.Tensor, floor: float) -> torch.Tensor:
+    """The loss above of one example.
+
+    Args:
+        shares: pi [candidates].
+        gold: True for the candidates of I+; at least one.
+        floor: rho.
+    """
+    own = shares[gold]
+    least = floor / len(own)
+    below = torch.clamp(math.log(least + EPSILON) - torch.log(own + EPSILON), min=0.0)
+    return -torch.log(own.sum() + EPSILON) + below.mean()
+
+
+def train(
+    model: LanguageModel,
+    head: AttentionHead,
+    examples: Sequence[Example],
+    held_out: Sequence[Example],
+    folder: Path,
+    settings: TrainSettings = TrainSettings(),
+    minutes: float = math.inf,
+    progress: bool = False,
+) -> Path:
+    """Train an adapter for a head and keep it in `folder / "adapter"`; a second call goes on from the checkpoint.
+
+    Args:
+        model: The language model; its weights stay as they are, an adapter is put on.
+        head: Layer, head and prompt.
+        examples: Training examples.
+        held_out: Examples of other databases, for stopping early; may be empty.
+        folder: Folder of checkpoint, log and adapter.
+        settings: Settings of the run.
+        minutes: Stop after so many; the checkpoint keeps what was reached.
+        progress: Show a progress bar.
+
+    Raises:
+        ValueError: If there is no example that fits, or the folder holds a run with other settings.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(settings.seed)
+    prepared = [item for item in (_prepared(model, head, example, settings) for example in examples) if item]
+    if not prepared:
+        raise ValueError(
+            f"examples: none of {len(examples)} has a prompt of at most {settings.longest} tokens and gold"
+        )
+    _log(folder, {"examples": len(prepared), "left_out": len(examples) - len(prepared), **asdict(settings)})
+    adapted = _with_adapter(model, head, settings)
+    weights = [parameter for parameter in adapted.model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=settings.rate, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, settings.steps))
+    state = _resumed(folder, settings, adapted, optimizer, schedule)
+    batches = list(_batches([len(item.tokens) for item in prepared], settings))
+    started, losses, best = time.perf_counter(), [], state["best"]
+    adapted.model.train()
+    for step in tqdm(
+        range(state["step"], settings.steps), initial=state["step"], total=settings.steps, disable=not progress
+    ):
+        rng = np.random.default_rng([settings.seed, step])
+        chosen = [prepared[place] for place in batches[step]]
+        if settings.shuffle:
+            chosen = [_prepared(model, head, item.example, settings, rng) or item for item in chosen]
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            loss = _batch_loss(adapted, head, chosen, settings)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, settings.clip)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        number, late = step + 1, time.perf_counter() - started > 60 * minutes
+        last = number == settings.steps or late
+        if held_out and (number % settings.check_every == 0 or last):
+            precision = ranking_precision(adapted, head, held_out, settings)
+            _log(folder, {"step": number, **precision})
+            if precision["criterion"] > best["criterion"]:
+                best = {"criterion": precision["criterion"], "step": number}
+                _save_adapter(adapted, folder)
+        if number % settings.every == 0 or last:
+            spent = time.perf_counter() - started
+            _log(folder, {"step": number, "loss": float(np.mean(losses[-settings.every :])), "seconds": spent})
+            _checkpoint(folder, settings, adapted, optimizer, schedule, {"step": number, "best": best})
+        stale = number - best["step"] >= settings.patience * settings.check_every
+        if last or (held_out and best["step"] and stale):
+            break
+    if not held_out or not best["step"]:
+        _save_adapter(adapted, folder)
+    adapted.model.eval()
+    return folder / "adapter"
+
+
+def ranking_precision(
+    model: LanguageModel, head: AttentionHead, examples: Sequence[Example], settings: TrainSettings
+) -> dict[str, float]:
+    """Mean average precision over columns and over tables, and their mean, the criterion of stopping."""
+    from bayeslink.evidence.attention import Candidates, table_distribution
+
+    kept = [example for example in examples if _prepared(model, head, example, settings)]
+    prompts = [_prompt(head, example, settings, None) for example in kept]
+    model.model.eval()
+    found = anchor_attention(model, prompts, [head.layer], head.pooling, [head.head])
+    model.model.train()
+    tables, columns = [], []
+    for example, prompt, scores in zip(kept, prompts, found, strict=True):
+        candidates = Candidates(scores[0], prompt.owner, prompt.column)
+        shares = table_distribution(candidates, example.graph.num_tables)[0]
+        tables.append(_precision(shares, np.isin(np.arange(len(shares)), list(example.tables))))
+        if settings.level is Level.COLUMN and example.columns:
+            columns.append(_precision(scores[0, 0], _gold(example, prompt)))
+    result = {"table_map": float(np.mean(tables))}
+    if columns:
+        result["column_map"] = float(np.mean(columns))
+    return result | {"criterion": float(np.mean(list(result.values())))}
+
+
+class _Prepared(NamedTuple):
+    """An example with its prompt's tokens, pooling and gold."""
+
+    example: Example
+    prompt: Prompt
+    tokens: list[int]
+    pool: torch.Tensor
+    gold: torch.Tensor
+
+
+def _prompt(head: AttentionHead, example: Example, settings: TrainSettings, rng: np.random.Generator | None) -> Prompt:
+    order = None if rng is None else rng.permutation(example.graph.num_tables).tolist()
+    return copying_prompt(
+        example.question,
+        example.graph,
+        settings.level,
+        instruction=head.instruction,
+        with_schema=head.with_schema,
+        order=order,
+    )
+
+
+def _prepared(
+    model: LanguageModel,
+    head: AttentionHead,
+    example: Example,
+    settings: TrainSettings,
+    rng: np.random.Generator | None = None,
+) -> _Prepared | None:
+    """The example made ready; None where its prompt is too long or nothing of it is gold."""
+    prompt = _prompt(head, example, settings, rng)
+    text, begins = model.chat(prompt.text)
+    ((ids, offsets),) = model.tokens([text])
+    gold = _gold(example, prompt)
+    if len(ids) > settings.longest or not (gold.any() or settings.both):
+        return None
+    pool = torch.tensor(pooling(prompt.spans + begins, offsets, head.pooling), dtype=torch.float32)
+    return _Prepared(example, prompt, ids, pool, torch.tensor(gold))
+
+
+def _gold(example: Example, prompt: Prompt) -> np.ndarray:
+    pairs = zip(prompt.owner.tolist(), prompt.column.tolist(), strict=True)
+    return np.array([(t in example.tables) if c < 0 else ((t, c) in example.columns) for t, c in pairs], dtype=bool)
+
+
+def _batch_loss(
+    model: LanguageModel, head: AttentionHead, chosen: Sequence[_Prepared], settings: TrainSettings
+) -> torch.Tensor:
+    weights = model.weights([item.tokens for item in chosen], [head.layer], [head.head])[head.layer]
+    losses = []
+    for row, item in enumerate(chosen):
+        scores = item.pool @ weights[row, 0, : len(item.tokens)].float()
+        shares = (scores + EPSILON) / (scores + EPSILON).sum()
+        parts = [set_mass_loss(shares, item.gold, settings.floor)] if item.gold.any() else []
+        if settings.level is Level.COLUMN and settings.both:
+            num_tables = item.example.graph.num_tables
+            tables = torch.zeros(num_tables).index_add(0, torch.tensor(item.prompt.owner), shares.float())
+            gold = torch.zeros(num_tables, dtype=torch.bool)
+            gold[sorted(item.example.tables)] = True
+            parts.append(set_mass_loss(tables, gold, settings.floor))
+        losses.append(torch.stack(parts).sum())
+    return torch.stack(losses).mean()
+
+
+def _with_adapter(model: LanguageModel, head: AttentionHead, settings: TrainSettings) -> LanguageModel:
+    config = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=0.0,
+        target_modules=_linear_layers(model.model, head.layer),
+    )
+    with quiet():
+        adapted = get_peft_model(model.model, config)
+    return LanguageModel(model.name, model.revision, model.tokenizer, adapted)
+
+
+def _linear_layers(model: torch.nn.Module, last: int) -> list[str]:
+    """Names of the linear layers of the blocks 0 to `last`."""
+    linear = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    numbered = [(name, re.search(r"\.(\d+)\.", name)) for name in linear]
+    return [name for name, found in numbered if found and int(found[1]) <= last]
+
+
+def _rate(step: int, steps: int) -> float:
+    """Share of the largest learning rate at a step."""
+    warm = max(1, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+def _batches(lengths: Sequence[int], settings: TrainSettings) -> Iterator[list[int]]:
+    """Places of the examples of each step, like lengths together; every example once an epoch."""
+    rng = np.random.default_rng(settings.seed)
+    done = 0
+    while done < settings.steps:
+        order = rng.permutation(len(lengths))
+        epoch = []
+        for start in range(0, len(order), 16 * settings.batch):
+            window = sorted(order[start : start + 16 * settings.batch].tolist(), key=lambda place: lengths[place])
+            epoch += [window[place : place + settings.batch] for place in range(0, len(window), settings.batch)]
+        for place in rng.permutation(len(epoch))[: settings.steps - done]:
+            done += 1
+            yield epoch[place]
+
+
+def _precision(scores: np.ndarray, gold: np.ndarray) -> float:
+    hits = gold[np.argsort(-scores, kind="stable")]
+    return float((np.cumsum(hits) / np.arange(1, len(hits) + 1) * hits).sum() / hits.sum())
+
+
+def _save_adapter(model: LanguageModel, folder: Path) -> None:
+    model.model.save_pretrained(folder / "adapter")
+
+
+def _checkpoint(folder, settings, adapted, optimizer, schedule, state) -> None:
+    content = {
+        **state,
+        "settings": json.dumps(asdict(settings)),
+        "adapter": get_peft_model_state_dict(adapted.model),
+        "optimizer": optimizer.state_dict(),
+        "schedule": schedule.state_dict(),
+    }
+    replace_file(folder / "checkpoint.pt", lambda file: torch.save(content, file))
+
+
+def _resumed(folder, settings, adapted, optimizer, schedule) -> dict:
+    path = folder / "checkpoint.pt"
+    if not path.is_file():
+        return {"step": 0, "best": {"criterion": -math.inf, "step": 0}}
+    state = torch.load(path, weights_only=True)
+    if state["settings"] != json.dumps(asdict(settings)):
+        raise ValueError(
+            f"folder={str(folder)!r} holds a run with other settings; name another folder, or those settings"
+        )
+    set_peft_model_state_dict(adapted.model, state["adapter"])
+    optimizer.load_state_dict(state["optimizer"])
+    schedule.load_state_dict(state["schedule"])
+    return {"step": state["step"], "best": state["best"]}
+
+
+def _log(folder: Path, line: dict) -> None:
+    with (folder / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")

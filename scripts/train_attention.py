@@ -1,0 +1,195 @@
+"""Train AttnLink-S on Spider train, find AttnLink-U's head, and store the scores of both on databases they never saw.
+
+    python scripts/train_attention.py train --out FOLDER               # hours; a second call goes on
+    python scripts/train_attention.py train --out FOLDER --minutes 40  # stops in time; the checkpoint keeps the rest
+    python scripts/train_attention.py heads --out FOLDER               # mean average precision of every head, untrained
+    python scripts/train_attention.py score --out FOLDER --name NAME   # scores of the sets, in FOLDER/scores/NAME
+
+The databases of Spider train are dealt into tenths with their twins; those of Spider dev, BIRD dev and their twins are
+in none. Seven tenths train the adapter, one tells when to stop, and two are kept for the posterior, which so meets
+scores of databases that the adapter never saw (MODEL.md section 9, item 4). Scores are s_c of every column, one file a
+set, as the channel and the columns read them.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from bayeslink.evidence.attention import AttentionHead, find_head, score_candidates
+from bayeslink.evidence.attention_model import load_language_model
+from bayeslink.evidence.attention_prompt import Instruction, Level, Pooling, copying_prompt
+from bayeslink.evidence.attention_training import Example, TrainSettings, train
+from bayeslink.evidence.benchmark import question_text
+from bayeslink.evidence.cache import replace_file
+from bayeslink.evidence.store import load_evidence, load_twins, save_arrays
+from bayeslink.schema.corpus import Question, data_home, read_corpus
+from bayeslink.schema.gold import resolve
+from bayeslink.schema.gold_columns import gold_columns
+from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.split import folds_by_database
+
+FOLDS = 10
+RESERVED = (0, 1)
+"""Tenths kept for the posterior."""
+STOPPING = (2,)
+"""Tenths that tell when to stop."""
+SETS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}
+SETS |= {"bird-dev-evidence": ("bird", None, True), "spider-reserved": ("spider", "train", False)}
+MOST_TOKENS = 4096
+"""Longest prompt that is scored here; longer ones, of very wide schemas, are left out and named."""
+
+
+class Asked(NamedTuple):
+    """A database with its resolved questions and their gold."""
+
+    key: tuple[str, str]
+    graph: SchemaGraph
+    questions: list[Question]
+    examples: list[Example]
+
+
+def databases(folder: str, split: str | None, with_evidence: bool = False) -> Iterator[Asked]:
+    """Databases in the order of their ids, as the stored evidence has them."""
+    corpus = read_corpus(data_home() / folder, split=split)
+    gold = resolve(corpus).gold
+    for db_id in sorted(corpus.schemas):
+        graph = corpus.schemas[db_id]
+        kept = [question for question in corpus.questions if question.db_id == db_id and question.id in gold]
+        if kept:
+            examples = [
+                Example(
+                    question_text(question, with_evidence),
+                    graph,
+                    gold[question.id],
+                    gold_columns(question.query or "", graph).columns,
+                )
+                for question in kept
+            ]
+            yield Asked((folder, db_id), graph, kept, examples)
+
+
+def tenths() -> dict[tuple[str, str], int]:
+    """Tenth of each database of Spider train that is no database or twin of the dev sets."""
+    barred = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    twins = load_twins()
+    barred |= {twin for key in barred for twin in twins[key]}
+    keys = [item.key for item in load_evidence("spider-train") if item.key not in barred]
+    fold = folds_by_database(keys, twins, FOLDS, np.random.default_rng(0))
+    return {key: int(fold[key]) for key in keys}
+
+
+def main() -> None:
+    """Do one of the three."""
+    parser = argparse.ArgumentParser(description="Train, probe or score the attention of a language model.")
+    parser.add_argument("task", choices=("train", "heads", "score"))
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--layer", type=int, default=19)
+    parser.add_argument("--head", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--floor", type=float, default=0.25, help="rho")
+    parser.add_argument("--instruction", default="copy", choices=list(Instruction))
+    parser.add_argument("--longest", type=int, default=512)
+    parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--name", default="trained", help="score: `untrained` reads the plain model")
+    parser.add_argument("--every-nth", type=int, default=1, help="score: one question in so many")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    options.out.mkdir(parents=True, exist_ok=True)
+    {"train": run_training, "heads": run_heads, "score": run_scores}[options.task](options)
+
+
+def run_training(options: argparse.Namespace) -> None:
+    """AttnLink-S."""
+    fold = tenths()
+    found = [item for item in databases("spider", "train") if item.key in fold]
+    own = [example for item in found if fold[item.key] not in RESERVED + STOPPING for example in item.examples]
+    held = [example for item in found if fold[item.key] in STOPPING for example in item.examples]
+    sample = np.random.default_rng(0).permutation(len(held))[:100]
+    model = load_language_model(options.model)
+    head = AttentionHead(
+        options.model,
+        model.revision,
+        options.layer,
+        options.head,
+        instruction=Instruction(options.instruction),
+        adapter="adapter",
+    )
+    settings = TrainSettings(
+        rank=options.rank,
+        alpha=2.0 * options.rank,
+        rate=options.rate,
+        batch=options.batch,
+        steps=options.steps,
+        floor=options.floor,
+        longest=options.longest,
+    )
+    train(model, head, own, [held[place] for place in sample], options.out, settings, options.minutes, progress=True)
+    head.save(options.out / "head.json")
+
+
+def run_heads(options: argparse.Namespace) -> None:
+    """AttnLink-U: every head on 400 questions of BIRD train with short prompts, as the paper samples."""
+    model = load_language_model(options.model)
+    pool = [example for item in databases("bird-train", None) if len_columns(item) <= 60 for example in item.examples]
+    chosen = [pool[place] for place in np.random.default_rng(0).permutation(len(pool))[:400]]
+    report = {}
+    for level in Level:
+        prompts = [copying_prompt(item.question, item.graph, level) for item in chosen]
+        gold = [
+            np.array(
+                [
+                    (t in item.tables) if c < 0 else ((t, c) in item.columns)
+                    for t, c in zip(prompt.owner.tolist(), prompt.column.tolist(), strict=True)
+                ],
+                dtype=bool,
+            )
+            for item, prompt in zip(chosen, prompts, strict=True)
+        ]
+        usable = [place for place, right in enumerate(gold) if right.any()]
+        found = find_head(model, [prompts[i] for i in usable], [gold[i] for i in usable], Pooling.MEAN, progress=True)
+        place = np.unravel_index(found.argmax(), found.shape)
+        layer, head = model.layers[int(place[0])], int(place[1])
+        report[level.value] = {"layer": layer, "head": head, "map": float(found.max()), "all": found.tolist()}
+        AttentionHead(options.model, model.revision, layer, head).save(options.out / f"head_{level.value}.json")
+    content = json.dumps(report, indent=1).encode()
+    replace_file(options.out / "heads.json", lambda file: file.write(content))
+
+
+def len_columns(item: Asked) -> int:
+    """Columns of a database; a count."""
+    return sum(len(table.columns) for table in item.graph.tables)
+
+
+def run_scores(options: argparse.Namespace) -> None:
+    """s_c of every column for every question of the sets."""
+    head = AttentionHead.load(options.out / ("head.json" if options.name == "trained" else "head_column.json"))
+    if options.name == "untrained":
+        head = replace(head, adapter="")
+    fold = tenths()
+    for name in options.sets:
+        folder, split, with_evidence = SETS[name]
+        arrays: dict[str, np.ndarray] = {}
+        for item in tqdm(list(databases(folder, split, with_evidence)), desc=name):
+            if name == "spider-reserved" and fold.get(item.key) not in RESERVED:
+                continue
+            asked = item.examples[:: options.every_nth]
+            found = score_candidates(head, [example.question for example in asked], item.graph)
+            arrays[item.key[1]] = found.scores.astype(np.float32)
+        save_arrays(options.out / "scores" / f"{options.name}-{name}.npz", arrays)
+
+
+if __name__ == "__main__":
+    main()

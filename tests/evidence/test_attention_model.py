@@ -1,0 +1,202 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="extra `attention`")
+pytest.importorskip("peft", reason="extra `attention`")
+
+import tiny_models
+import torch
+
+from bayeslink.evidence import attention_model
+from bayeslink.evidence.attention_model import LanguageModel, load_language_model
+
+BUILDERS = [tiny_models.tiny_llama, tiny_models.tiny_qwen2]
+PROMPTS = [list(range(5, 60)), list(range(100, 130)), [7]]
+
+
+def eager(model: LanguageModel, ids: list[int]) -> tuple[torch.Tensor, ...]:
+    model.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        found = model.model(torch.tensor([ids]), output_attentions=True).attentions
+    model.model.set_attn_implementation(attention_model.INTERFACE)
+    return found
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_weights_equal_those_that_eager_attention_returns(build):
+    model = build()
+    with torch.no_grad():
+        found = model.weights(PROMPTS, model.layers)
+    for row, ids in enumerate(PROMPTS):
+        whole = eager(model, ids)
+        for layer in model.layers:
+            own = found[layer][row]
+            assert torch.allclose(own[:, : len(ids)], whole[layer][0, :, -1], atol=1e-5)
+            assert (own[:, len(ids) :] == 0).all()
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_chosen_heads_are_those_of_all(build):
+    model = build()
+    with torch.no_grad():
+        every = model.weights(PROMPTS, [1])[1]
+        some = model.weights(PROMPTS, [1], [3, 0])[1]
+    assert torch.equal(some, every[:, [3, 0]])
+
+
+def test_windowed_layers_are_left_out_and_their_mask_holds():
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    kinds = ["sliding_attention", "full_attention", "full_attention"]
+    config = Qwen2Config(
+        **tiny_models.SHAPE, use_sliding_window=True, sliding_window=8, layer_types=kinds, initializer_range=0.3
+    )
+    model = LanguageModel("windowed", "0", tiny_models.tiny_tokenizer(), Qwen2ForCausalLM(config))
+    assert model.layers == (1, 2)
+    with torch.no_grad():
+        found = model.weights(PROMPTS[:1], [2])[2]
+    assert torch.allclose(found[0], eager(model, PROMPTS[0])[2][0, :, -1], atol=1e-5)
+    with pytest.raises(ValueError, match="layer=0: windowed has no full attention there"):
+        model.weights(PROMPTS, [0])
+
+
+def test_layers_above_the_chosen_one_and_the_head_do_not_run():
+    model, ran = tiny_models.tiny_llama(), []
+    for place, layer in enumerate(model.model.model.layers):
+        layer.register_forward_pre_hook(lambda *_, place=place: ran.append(place))
+    model.model.lm_head.register_forward_pre_hook(lambda *_: ran.append("head"))
+    with torch.no_grad():
+        model.weights(PROMPTS, [1])
+    assert ran == [0, 1]
+
+
+def test_the_model_answers_as_before():
+    model = tiny_models.tiny_llama()
+    ids = torch.tensor([PROMPTS[0]])
+    with torch.no_grad():
+        ours = model.model(ids).logits
+        model.model.set_attn_implementation("sdpa")
+        assert torch.equal(ours, model.model(ids).logits)
+
+
+def test_gradients_reach_the_weights_of_lower_layers_only():
+    model = tiny_models.tiny_llama()
+    model.weights(PROMPTS, [1], [0])[1][0, 0, 3].backward()
+    layers = model.model.model.layers
+    assert layers[0].mlp.up_proj.weight.grad.abs().max() > 0
+    assert layers[2].self_attn.q_proj.weight.grad is None
+
+
+def test_memory_grows_with_the_prompt_and_not_with_its_square():
+    model = tiny_models.tiny_llama()
+    with torch.no_grad():
+        found = model.weights([list(range(300)) * 3], [2])[2]
+    assert found.shape == (1, 4, 900)
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "message"),
+    [
+        ([3], None, r"layer=3: tiny-llama has no full attention there; use one of \(0, 1, 2\)"),
+        ([1], [4], "head=4: tiny-llama has heads 0 to 3"),
+    ],
+)
+def test_a_layer_or_head_that_is_not_there_is_refused(layers, heads, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_models.tiny_llama().weights(PROMPTS, layers, heads)
+
+
+def test_a_prompt_longer_than_the_context_is_refused():
+    with pytest.raises(ValueError, match=r"a prompt has 1025 tokens, the model reads 1024; rank tables"):
+        tiny_models.tiny_llama().weights([[5] * 1025, [5]], [1])
+
+
+def test_the_chat_template_is_used_where_there_is_one():
+    text, begins = tiny_models.tiny_llama().chat("which singer?")
+    assert text == "<|user|>which singer?<|end|><|model|>"
+    assert text[begins:].startswith("which singer?")
+    text, begins = tiny_models.tiny_llama(template=None).chat("which singer?")
+    assert (text, begins) == ("which singer?\n\nCopy:\n", 0)
+
+
+def test_a_template_that_changes_the_prompt_is_refused():
+    model = tiny_models.tiny_llama(template="{{ messages[0]['content'] | upper }}")
+    with pytest.raises(ValueError, match="its chat template changes the prompt"):
+        model.chat("which singer?")
+
+
+def test_offsets_are_those_of_the_text():
+    text = "name@singer\nété@concert 😀"
+    ((ids, offsets),) = tiny_models.tiny_llama().tokens([text])
+    assert len(ids) == len(offsets)
+    covered = {place for start, end in offsets for place in range(start, end)}
+    assert covered == set(range(len(text)))
+    assert all(text[start:end] in text for start, end in offsets)
+
+
+def test_batches_hold_every_prompt_once_and_are_no_longer_than_asked():
+    lengths = [5, 900, 7, 300, 300, 2]
+    found = list(tiny_models.tiny_llama().batches(lengths, 700))
+    assert sorted(place for batch in found for place in batch) == list(range(6))
+    assert all(len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 700 for batch in found)
+
+
+def test_a_saved_model_is_loaded_with_the_same_attention(tmp_path):
+    model = tiny_models.tiny_llama()
+    model.model.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    again = load_language_model(tmp_path)
+    with torch.no_grad():
+        first, second = (item.weights(PROMPTS, [2])[2] for item in (model, again))
+    assert torch.equal(first, second)
+    assert len(again.revision) == 64
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "model.gguf", "a-word"])
+def test_a_model_that_is_not_there_is_refused(name):
+    with pytest.raises(ValueError, match="no such f"):
+        load_language_model(name)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        load_language_model(tmp_path)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAYESLINK_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "bad.gguf").write_bytes(b"nonsense" * 100)
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        load_language_model(tmp_path / "bad.gguf")
+    assert not [path for path in (tmp_path / "cache" / "models").iterdir() if not path.name.startswith(".unpack")]
+
+
+def test_an_encoder_is_refused():
+    from transformers import BertConfig, BertLMHeadModel
+
+    config = BertConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32, vocab_size=400
+    )
+    model = LanguageModel("bert", "0", tiny_models.tiny_tokenizer(), BertLMHeadModel(config))
+    with pytest.raises(ValueError, match=r"not causal|keeps the attention"):
+        model.weights(PROMPTS, [0])
+
+
+def test_attention_that_the_model_keeps_to_itself_is_refused():
+    model = tiny_models.tiny_llama()
+    model.model.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
+    with torch.no_grad(), pytest.raises(ValueError, match="keeps the attention of layer 1 to itself"):
+        model.weights(PROMPTS, [1])
+
+
+def test_numbers_of_the_anchor_attention_by_hand():
+    query = torch.zeros(1, 2, 3, 2)
+    query[0, :, 2] = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    key = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]]])
+    found = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([2]), None, None)
+    first, second = np.exp([1.0, 0.0, 1.0]), np.exp([0.0, 2.0, 2.0])
+    expected = np.stack([first / first.sum(), second / second.sum()])
+    assert np.allclose(found[0].numpy(), expected)
+    short = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([0]), None, None)
+    assert short[0].tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from bayeslink.inference.columns import ColumnPosterior, ColumnRows, fit_columns, shipped_columns
+
+TRUTH = np.array([-1.0, 1.5, -0.7])
+
+
+def worlds(num_databases: int, rows: int, sigma: float, seed: int = 0) -> list[ColumnRows]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(num_databases):
+        values = rng.normal(3.0, 2.0, size=(rows, 2))
+        logits = TRUTH[0] + sigma * rng.standard_normal() + (values - 3.0) / 2.0 @ TRUTH[1:]
+        found.append(ColumnRows(values, rng.random(rows) < expit(logits)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def posterior() -> ColumnPosterior:
+    return fit_columns(worlds(60, 100, 0.8), ("first", "second"))
+
+
+def test_the_truth_is_recovered(posterior):
+    sd = np.sqrt(np.diag(posterior.covariance))
+    assert (np.abs(posterior.mean - TRUTH) < 4 * sd + 0.05).all()
+    assert 0.55 < posterior.sigma < 1.1
+    assert posterior.info == {"num_rows": 6000, "num_databases": 60}
+
+
+def test_without_differences_sigma_is_small():
+    assert fit_columns(worlds(60, 100, 0.0), ("first", "second")).sigma < 0.25
+
+
+def test_probabilities_of_new_databases_are_calibrated(posterior):
+    gaps = []
+    for rows in worlds(80, 200, 0.8, seed=1):
+        gaps.append(rows.chosen - posterior.given_table(rows.values[None])[0])
+    error = np.array([gap.mean() for gap in gaps])
+    assert abs(error.mean()) < 3 * error.std() / np.sqrt(len(error))
+
+
+def test_the_mode_is_where_the_slope_is_zero(posterior):
+    """The gradient of the log joint density, by finite differences of its plain definition."""
+    databases = worlds(60, 100, 0.8)
+    values = np.concatenate([rows.values for rows in databases])
+    chosen = np.concatenate([rows.chosen for rows in databases])
+    ready = (values - values.mean(axis=0)) / values.std(axis=0)
+    intercepts = np.zeros(60)
+
+    def log_density(point: np.ndarray) -> float:
+        total = -0.5 * (point[0] / 5.0) ** 2 - 0.5 * (point[1:3] ** 2).sum()
+        for place in range(60):
+            own = slice(100 * place, 100 * (place + 1))
+            p = expit(point[0] + point[3 + place] + ready[own] @ point[1:3])
+            total += np.log(np.where(chosen[own], p, 1 - p)).sum() - 0.5 * (point[3 + place] / posterior.sigma) ** 2
+        return float(total)
+
+    # The intercepts are not kept: find them given the rest, then every slope must vanish.
+    for place in range(60):
+        own = slice(100 * place, 100 * (place + 1))
+        for _ in range(50):
+            p = expit(posterior.mean[0] + intercepts[place] + ready[own] @ posterior.mean[1:])
+            slope = (chosen[own] - p).sum() - intercepts[place] / posterior.sigma**2
+            intercepts[place] += slope / ((p * (1 - p)).sum() + 1 / posterior.sigma**2)
+    point = np.concatenate([posterior.mean, intercepts])
+    for place in range(3):
+        step = np.zeros_like(point)
+        step[place] = 1e-4
+        slope = (log_density(point + step) - log_density(point - step)) / 2e-4
+        assert abs(slope) < 1e-3 / np.sqrt(posterior.covariance[place, place]), place
+
+
+def test_a_wider_table_takes_nothing_from_its_columns(posterior):
+    """A column's probability given its table does not change with the columns beside it."""
+    one = posterior.given_table(np.array([[[3.0, 3.0]]]))
+    many = posterior.given_table(np.concatenate([np.array([[[3.0, 3.0]]]), np.full((1, 50, 2), 9.0)], axis=1))
+    assert many[0, 0] == pytest.approx(one[0, 0], abs=1e-12)
+
+
+def test_tables_and_columns_make_one_distribution(posterior):
+    """Summed over all sets of columns, P(S, C) is P(S): the empty set of columns included."""
+    given = posterior.given_table(np.array([[[1.0, 2.0], [3.0, 3.0], [5.0, 1.0]]]))[0]
+    total = sum(
+        np.prod([p if inside >> place & 1 else 1 - p for place, p in enumerate(given)]) for inside in range(2**3)
+    )
+    assert total == pytest.approx(1.0, abs=1e-12)
+    assert np.prod(1 - given) > 0
+
+
+def test_a_posterior_is_the_same_after_saving(posterior, tmp_path):
+    posterior.save(tmp_path / "columns.json")
+    again = ColumnPosterior.load(tmp_path / "columns.json")
+    values = np.random.default_rng(0).normal(size=(2, 5, 2))
+    assert np.array_equal(again.given_table(values), posterior.given_table(values))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"names": ["a"], "center": [0], "scale": [1], "mean": [0]}'])
+def test_a_file_that_is_no_posterior_is_refused(tmp_path, content):
+    path = tmp_path / "columns.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"columns posterior .* cannot be read"):
+        ColumnPosterior.load(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        ColumnPosterior.load(tmp_path / "missing.json")
+
+
+def test_other_predictors_are_refused(posterior):
+    with pytest.raises(ValueError, match="values: 3 predictors, the posterior of columns has 2"):
+        posterior.given_table(np.zeros((1, 1, 3)))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_columns_that_are_all_read_or_never_are_refused(share):
+    rows = ColumnRows(np.ones((5, 2)), np.full(5, share > 0))
+    with pytest.raises(ValueError, match="columns that a gold query reads and columns that none reads"):
+        fit_columns([rows], ("first", "second"))
+    with pytest.raises(ValueError, match="are needed"):
+        fit_columns([], ("first", "second"))
+
+
+def test_a_constant_and_a_repeated_predictor_do_no_harm():
+    rows = [item._replace(values=item.values[:, [0, 0, 0]] * [1, 1, 0]) for item in worlds(5, 80, 0.3)]
+    found = fit_columns(rows, ("a", "a again", "constant"))
+    assert np.isfinite(found.mean).all()
+    assert found.mean[1] == pytest.approx(found.mean[2], abs=1e-6)
+    assert found.mean[3] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_separable_columns_have_a_finite_fit():
+    values = np.linspace(-1, 1, 40)[:, None]
+    found = fit_columns([ColumnRows(values, values[:, 0] > 0)], ("only",))
+    assert 0.5 < found.mean[1] < 20
+
+
+@pytest.mark.parametrize("kind", ["lexical", "embedding"])
+def test_the_package_carries_posteriors_of_columns(kind):
+    from bayeslink.evidence.columns import column_channels
+
+    found = ColumnPosterior.load(shipped_columns(kind))
+    assert len(found.names) == 3 * len(column_channels(kind)) + 4
+    assert found.info["num_databases"] > 150
+    with pytest.raises(ValueError, match="columns of kind 'none'"):
+        shipped_columns("none")
