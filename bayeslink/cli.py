@@ -330,7 +330,9 @@ def fit(
         numpyro.set_host_device_count(os.cpu_count() or 1)
     keep_compiled()
     _check_writable(out)
-    questions = _questions(data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence, model)
+    questions = _questions(
+        data, split or ("train" if data == ["spider"] else None), corpus, channels, with_evidence, model
+    )
     posteriors = fit_posteriors(
         questions,
         _variants(variant) or TABLE_VARIANTS,

@@ -510,6 +510,12 @@ class SchemaLinker:
         """A linker for a schema graph that is already read; arguments as in `from_database`."""
         if channels is not None and channels not in KINDS:
             raise ValueError(f"channels={channels!r}: use one of {', '.join(KINDS)}")
+        listed = None if channels is None else tuple(item.name for item in default_channels(channels, model))
+        if posterior is None and model is not None:
+            raise ValueError(
+                f"model={model!r}: no posterior of the package was fitted on its attention; fit one with `bayeslink "
+                f"fit --channels attention --model {model}` on your questions and give it as --posterior"
+            )
         if posterior is None:
             kind = channels or available_kind()
             path = shipped_path(kind)
@@ -521,7 +527,7 @@ class SchemaLinker:
             name = str(posterior)
         wanted = next(iter(posteriors.values())).channels
         usable = channels_named(wanted, model)
-        if channels is not None and tuple(c.name for c in default_channels(channels, model)) != wanted:
+        if listed is not None and listed != wanted:
             raise ValueError(
                 f"channels={channels!r}: posterior {name} was fitted on {', '.join(wanted)}; leave --channels out"
             )

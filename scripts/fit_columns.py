@@ -47,7 +47,7 @@ def _rows(kind: str, barred: set, counts: dict[str, int]) -> Iterator[tuple[tupl
     for folder, split in TRAIN:
         corpus = read_corpus(data_home() / folder, split=split)
         gold = resolve(corpus).gold
-        for db_id in tqdm(sorted(corpus.schemas), desc=f"{kind} {folder}"):
+        for db_id in tqdm(sorted(corpus.schemas), desc=f"{kind} {folder}", disable=None):
             if (folder, db_id) in barred:
                 continue
             graph, texts, tables, columns = corpus.schemas[db_id], [], [], []

@@ -129,7 +129,7 @@ def run_training(options: argparse.Namespace) -> None:
     )
     settings = TrainSettings(
         rank=options.rank,
-        alpha=2.0 * options.rank,
+        alpha=2 * options.rank,
         rate=options.rate,
         batch=options.batch,
         steps=options.steps,
@@ -182,7 +182,7 @@ def run_scores(options: argparse.Namespace) -> None:
     for name in options.sets:
         folder, split, with_evidence = SETS[name]
         arrays: dict[str, np.ndarray] = {}
-        for item in tqdm(list(databases(folder, split, with_evidence)), desc=name):
+        for item in tqdm(list(databases(folder, split, with_evidence)), desc=name, disable=None):
             if name == "spider-reserved" and fold.get(item.key) not in RESERVED:
                 continue
             asked = item.examples[:: options.every_nth]

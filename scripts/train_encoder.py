@@ -1,7 +1,7 @@
 """Fine-tune MiniLM as a bi-encoder of questions and tables on Spider train and BIRD train, and rank the dev sets.
 
     python scripts/train_encoder.py --out FOLDER                 # checkpoints, log.jsonl and scores of the dev sets
-    python scripts/train_encoder.py --out FOLDER/0 --fold 0      # without the databases of fold 0, which it then scores
+    python scripts/train_encoder.py --out FOLDER/0 --fold 0      # without the databases of fold 0, then scored too
     python scripts/train_encoder.py --out FOLDER --steps 4 --questions 4    # a trial in a minute
 
 The score of table t for question q, u the encoder's unit embedding,
@@ -155,8 +155,8 @@ def main() -> None:
             log(options.out, {"step": number, "loss": float(np.mean(losses[-options.every :])), "seconds": spent})
         if stop:
             break
-    for name, asked in (HELD if held else TESTS).items():
-        log(options.out, ranked(encoder, name, asked, held, options.out))
+    for name, asked in (HELD | TESTS if held else TESTS).items():
+        log(options.out, ranked(encoder, name, asked, held if name in HELD else set(), options.out))
 
 
 def log(out: Path, line: dict) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from bayeslink import cli
 from bayeslink.evidence import embedding
+from bayeslink.evidence.attention import AttentionHead
 from bayeslink.inference.posterior import load_posteriors
 from bayeslink.model.hierarchy import Variant
 from bayeslink.schema.corpus import Corpus, Question, write_corpus
@@ -522,3 +523,28 @@ def test_version_is_printed(run):
     status, out, err = run("--version")
     assert (status, err) == (0, "")
     assert out.startswith("bayeslink ")
+
+
+def test_columns_are_listed_under_their_tables(run, sales):
+    status, out, err = run("link", sales, "What are the names of the products?", "--channels", "lexical", "--columns")
+    assert status == 0, err
+    line = next(line for line in out.splitlines() if line.startswith("columns    products:"))
+    assert "name 0." in line
+
+
+@pytest.mark.parametrize("model", ["nowhere", "a/b/c", "."])
+def test_a_model_without_a_head_is_refused(refused, sales, model):
+    said = refused("link", sales, QUESTION, "--channels", "attention", "--model", model)
+    assert f"model='{model}' is no folder with head.json" in said
+
+
+def test_a_model_of_ones_own_needs_a_posterior_of_ones_own(refused, sales, tmp_path):
+    AttentionHead("smollm2", layer=3).save(tmp_path / "head.json")
+    said = refused("link", sales, QUESTION, "--channels", "attention", "--model", tmp_path)
+    assert "fit one with `bayeslink fit --channels attention --model" in said
+
+
+def test_a_model_for_channels_that_read_none_is_refused(refused, sales, tmp_path):
+    AttentionHead("smollm2", layer=3).save(tmp_path / "head.json")
+    said = refused("link", sales, QUESTION, "--channels", "lexical", "--model", tmp_path)
+    assert "channels lexical read no language model" in said

@@ -124,7 +124,9 @@ EVALUATE = {
 }
 
 # Fields beyond the contract: known here, so that one that vanishes or appears is a deliberate step.
+COLUMN = {"table": text, "column": text, "probability": probability, "probability_given_table": probability}
 MORE_OF_LINK = {
+    "columns": nothing,
     "prob_empty": probability,
     "prob_connected": probability,
     "prob_connected_standard_error": number,
@@ -248,6 +250,14 @@ def test_link_options(shop, capsys, monkeypatch):
     assert found["cover"]["level"] == 0.8
     assert found["abstain"] is True
     assert "wrong with probability" in found["reason"]
+
+
+def test_link_columns(shop, capsys, monkeypatch):
+    asked = ["link", str(shop), "Which products are cheapest?", "--channels", "lexical", "--columns", "--json"]
+    found = document(capsys, monkeypatch, *asked)
+    check(found, LINK | MORE_OF_LINK | {"tables": [TABLE | MORE_OF_TABLE], "columns": [COLUMN]})
+    probabilities = [row["probability"] for row in found["columns"]]
+    assert probabilities == sorted(probabilities, reverse=True)
 
 
 def test_schema(tmp_path, capsys, monkeypatch):

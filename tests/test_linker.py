@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
@@ -18,9 +19,13 @@ import pytest
 from bayeslink.decision.conformal import ConformalLevel
 from bayeslink.decision.sets import smallest_cover
 from bayeslink.evaluation.promises import Promises
+from bayeslink.evidence import attention
+from bayeslink.evidence.attention import AttentionHead
 from bayeslink.evidence.channel import Standardisation, compute_evidence
 from bayeslink.evidence.forms import FORMS, form_names
 from bayeslink.grounding.tokens import ddl_tokens
+from bayeslink.inference.fit import fit_packed
+from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
 from bayeslink.linker import SchemaLinker, available_kind, channels_named, kind_channels
@@ -543,3 +548,76 @@ def test_a_word_that_a_schema_happens_to_have_is_asked_about_too(databases):
     found = linker.link("What is the boiling point of mercury?", max_risk=0.5)
     assert found.abstention.abstained[0]
     assert found.mode == ("loyalty_cards",)
+
+
+def test_a_columns_probability_is_its_tables_times_its_own(sales):
+    linker = SchemaLinker.from_database(sales, channels="lexical")
+    found = linker.link("What is the price of each product?", columns=True)
+    frame = found.columns()
+    assert len(frame) == sum(len(table.columns) for table in linker.graph.tables)
+    tables = dict(zip(found.graph.table_names, found.probabilities, strict=True))
+    expected = [tables[row.table] * row.probability_given_table for row in frame.itertuples()]
+    np.testing.assert_allclose(frame["probability"], expected, rtol=1e-12)
+    assert frame["probability"].is_monotonic_decreasing
+    assert (frame["table"][0], frame["column"][0]) == ("products", "price")
+    assert found.to_dict()["columns"][0]["column"] == "price"
+
+
+def test_columns_leave_the_tables_alone(sales, linked):
+    found = SchemaLinker.from_database(sales, channels="lexical").link(QUESTION, columns=True)
+    np.testing.assert_array_equal(found.probabilities, linked.probabilities)
+    assert linked.to_dict()["columns"] is None
+    with pytest.raises(ValueError, match="columns=False: the link was made without columns"):
+        linked.columns()
+
+
+def test_columns_follow_an_answer_about_their_table(sales):
+    found = SchemaLinker.from_database(sales, channels="lexical").link(QUESTION, columns=True)
+    told = found.answer({"transactions": False})
+    frame = told.columns()
+    assert (frame.loc[frame["table"] == "transactions", "probability"] == 0).all()
+    np.testing.assert_array_equal(told.columns_given_table, found.columns_given_table)
+
+
+def test_columns_use_embeddings_where_the_tables_do(sales, kind):
+    linker = SchemaLinker.from_database(sales, channels=kind)
+    found = linker.link(QUESTION, columns=True)
+    other = SchemaLinker.from_database(sales, channels="lexical").link(QUESTION, columns=True)
+    assert (kind == "lexical") == np.array_equal(found.columns_given_table, other.columns_given_table)
+
+
+def test_attention_of_a_model_of_ones_own_is_fitted_and_linked(sales, tmp_path, monkeypatch):
+    """A head by path, from a fit on a corpus to a link; the same head is asked for both times."""
+    pytest.importorskip("torch", reason="extra `attention`")
+    sys.path.insert(0, str(Path(__file__).parent / "evidence"))
+    try:
+        import tiny_models
+    finally:
+        sys.path.pop(0)
+    model = tiny_models.tiny_llama()
+    monkeypatch.setattr(attention, "language_model", lambda name, adapter="": model)
+    for head in (1, 2):
+        (tmp_path / str(head)).mkdir()
+        AttentionHead("tiny", layer=1, head=head).save(tmp_path / str(head) / "head.json")
+    one, two = str(tmp_path / "1"), str(tmp_path / "2")
+    channels = kind_channels("attention", one)
+    evidence = [
+        compute_evidence(
+            SchemaLinker.from_database(sales, channels="lexical").graph, [QUESTION] * 4, sources, gold=gold
+        )
+        for sources in [channels_named([channels[0], channels[1], channels[3]], one)]
+        for gold in [np.array([[True, True, False]] * 2 + [[True, False, True]] * 2)]
+    ]
+    posterior, _ = fit_packed(
+        pack([Standardisation.fit(evidence).apply(item) for item in evidence]),
+        (("live", "sales"),),
+        Standardisation.fit(evidence),
+        Variant.POOLED,
+        num_draws=20,
+    )
+    save_posteriors(tmp_path / "own.nc", [posterior])
+    linker = SchemaLinker.from_database(sales, posterior=tmp_path / "own.nc", model=one)
+    assert linker.link(QUESTION).channels[-1] == channels[-1]
+    for wrong in (two, None):
+        with pytest.raises(ValueError, match=r"model="):
+            SchemaLinker.from_database(sales, posterior=tmp_path / "own.nc", model=wrong)

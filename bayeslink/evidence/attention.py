@@ -248,10 +248,8 @@ def candidate_distribution(
 
 def table_distribution(found: Candidates, num_tables: int) -> Float[np.ndarray, "questions tables"]:
     """Pi at tau = 1 summed over each table's candidates; 0 for a table that has none."""
-    shares = candidate_distribution(found.scores)
-    total = np.zeros((len(shares), num_tables))
-    np.add.at(total, (slice(None), found.owner), shares)
-    return total
+    belongs = (found.owner[:, None] == np.arange(num_tables)).astype(np.float64)
+    return candidate_distribution(found.scores) @ belongs
 
 
 @dataclass(frozen=True)

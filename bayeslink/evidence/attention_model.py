@@ -14,11 +14,12 @@ import hashlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -113,8 +114,8 @@ class LanguageModel:
 
     name: str
     revision: str
-    tokenizer: object
-    model: torch.nn.Module
+    tokenizer: Any
+    model: Any
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "is_fast", False):
@@ -216,7 +217,7 @@ class LanguageModel:
         return capture.found
 
     @property
-    def body(self) -> torch.nn.Module:
+    def body(self) -> Any:
         """The model without its output head, adapters included."""
         inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
         return inner.base_model
@@ -301,7 +302,7 @@ def _unpacked(path: Path) -> Path:
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".unpacking."))
     try:
         with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+            tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
             packed = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
             # What was unpacked still counts as quantised, which cannot be saved; its values in a model of the same
             # shape can.
@@ -334,7 +335,7 @@ def _digest(folder: Path) -> str:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """No progress bars and no remarks of transformers, nor its announcement of a name that peft still uses."""
     level, shown = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

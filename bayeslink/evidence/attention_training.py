@@ -78,7 +78,7 @@ class TrainSettings:
     level: Level = Level.COLUMN
     both: bool = True
     rank: int = 16
-    alpha: float = 32.0
+    alpha: int = 32
     rate: float = 1e-3
     batch: int = 4
     steps: int = 1000

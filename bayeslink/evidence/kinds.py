@@ -124,7 +124,7 @@ def channels_named(names: Sequence[str], model: str | None = None) -> tuple[Chan
         channel = attention_channel(model)
         if read != [channel.name]:
             raise ValueError(
-                f"model={model!r}: its channel is {channel.name}, asked for are {', '.join(read) or 'none of attention'}; "
+                f"model={model!r}: its channel is {channel.name}, asked for are {', '.join(read) or 'none like it'}; "
                 "name the model that the posterior was fitted on"
             )
         known[channel.name] = channel

@@ -44,7 +44,7 @@ def gold_columns(query: str, graph: SchemaGraph) -> GoldColumns:
     tree = parsed_query(query, graph.dialect)
     places = {table.name.casefold(): place for place, table in enumerate(graph.tables)}
     places |= {table.full_name.casefold(): place for place, table in enumerate(graph.tables)}
-    schema = {
+    schema: dict[str, object] = {
         table.name.casefold(): {column.name.casefold(): column.type or "TEXT" for column in table.columns}
         for table in graph.tables
         if table.columns
@@ -104,5 +104,6 @@ def _is_known(column: exp.Column, scope: Scope) -> bool:
     """Whether the column comes from a query inside the query, or names a result of its own SELECT."""
     if isinstance(_source(column, scope), Scope):
         return True
-    named = [item for item in scope.expression.selects if item.alias_or_name == column.name]
+    results = scope.expression.selects if isinstance(scope.expression, exp.Query) else []
+    named = [item for item in results if item.alias_or_name == column.name]
     return not column.table and any(all(column is not inner for inner in item.find_all(exp.Column)) for item in named)

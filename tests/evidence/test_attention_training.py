@@ -18,7 +18,7 @@ from bayeslink.evidence.attention_prompt import Level, copying_prompt
 from bayeslink.evidence.attention_training import Example, TrainSettings, ranking_precision, set_mass_loss, train
 
 HEAD = AttentionHead("tiny", layer=1, head=2)
-FAST = TrainSettings(steps=12, batch=4, every=4, check_every=4, rank=4, alpha=8.0, rate=1e-2, shuffle=False)
+FAST = TrainSettings(steps=12, batch=4, every=4, check_every=4, rank=4, alpha=8, rate=1e-2, shuffle=False)
 
 
 def examples(count: int) -> list[Example]:
@@ -72,7 +72,7 @@ def test_the_floor_pulls_up_the_weaker_gold_and_not_the_stronger():
 
 @pytest.mark.parametrize("level", list(Level))
 def test_sixteen_examples_are_learned_by_heart(tmp_path, level):
-    settings = TrainSettings(level=level, steps=150, batch=8, every=50, rank=16, alpha=32.0, rate=2e-2, shuffle=False)
+    settings = TrainSettings(level=level, steps=150, batch=8, every=50, rank=16, alpha=32, rate=2e-2, shuffle=False)
     known = examples(16)
     model = tiny_models.tiny_llama()
     before = ranking_precision(model, HEAD, known, settings)["criterion"]
