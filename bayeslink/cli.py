@@ -140,7 +140,9 @@ def link(
         str | None,
         typer.Option(help="For channels with attention: folder of the language model's head; see evidence/attention."),
     ] = None,
-    columns: Annotated[bool, typer.Option("--columns", help="Also the probability of each column.")] = False,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Also the probability of each column, by lexical or embedding evidence.")
+    ] = False,
     lightest: Annotated[
         bool, typer.Option("--lightest", help="Also the set of fewest DDL tokens at the cover's level.")
     ] = False,
@@ -592,6 +594,8 @@ def _questions(
     if (data is None) == (corpus is None):
         raise ValueError("data and corpus: give exactly one of --data and --corpus")
     names = kind_channels(channels, model) if channels in KINDS else tuple(channels.split(","))
+    if model is not None:
+        channels_named(names, model)
     if corpus is not None:
         sources = channels_named(names, model)
         texts = read_corpus(corpus, split=split)

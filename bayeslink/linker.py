@@ -314,8 +314,8 @@ class Link:
     def columns(self) -> pd.DataFrame:
         """One row per column, most probable first: table, column, probability, probability given its table.
 
-        Given its table, a column is independent of all else, so that its probability is the product of the two, and
-        follows the tables where answers were given (`inference.columns`).
+        A column's probability is that of its table times its own given the table (`inference.columns`), so that it
+        follows the tables where answers were given.
 
         Raises:
             ValueError: If the link was made without columns.
@@ -487,8 +487,7 @@ class SchemaLinker:
             channels: One of `KINDS`; by default the posterior's, or what is installed.
             variant: Variant whose posterior is used; `hierarchical` where the file holds it.
             schemas: Database schemas to read; the default one where None.
-            model: For channels with attention: folder of the head to read (`evidence.kinds.attention_channel`); the
-                adapter in the package by default.
+            model: For channels with attention: folder of the head to read (`evidence.kinds.attention_channel`).
 
         Raises:
             ValueError: If the database, the posterior or the channels cannot be used.
@@ -620,8 +619,8 @@ class SchemaLinker:
         read = {base.name for channel in self.channels for base in getattr(channel, "base", (channel,))}
         embedded = any(name.startswith(("cosine_", "embedding_cosine")) for name in read)
         kind = "embedding" if embedded else "lexical"
-        values = column_evidence([text], self.graph, kind).values
-        return ColumnPosterior.load(shipped_columns(kind)).given_table(values)[0]
+        found = column_evidence([text], self.graph, kind)
+        return ColumnPosterior.load(shipped_columns(kind)).given_table(found.names, found.values)[0]
 
     def _calibrated(self, path: Path, with_evidence: bool) -> Promises:
         found = Promises.load(path)

@@ -3,7 +3,8 @@
     python scripts/train_attention.py train --out FOLDER               # hours; a second call goes on
     python scripts/train_attention.py train --out FOLDER --minutes 40  # stops in time; the checkpoint keeps the rest
     python scripts/train_attention.py heads --out FOLDER               # mean average precision of every head, untrained
-    python scripts/train_attention.py score --out FOLDER --name NAME   # scores of the sets, in FOLDER/scores/NAME
+    python scripts/train_attention.py score --out FOLDER               # scores of the sets by the adapter
+    python scripts/train_attention.py score --out FOLDER --untrained   # and by the plain model at the best head
 
 The databases of Spider train are dealt into tenths with their twins; those of Spider dev, BIRD dev and their twins are
 in none. Seven tenths train the adapter, one tells when to stop, and two are kept for the posterior, which so meets
@@ -14,7 +15,6 @@ set, as the channel and the columns read them.
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.cache import replace_file
 from bayeslink.evidence.store import load_evidence, load_twins, save_arrays
 from bayeslink.schema.corpus import Question, data_home, read_corpus
-from bayeslink.schema.gold import resolve
+from bayeslink.schema.gold import UnresolvedQueryError, resolve
 from bayeslink.schema.gold_columns import gold_columns
 from bayeslink.schema.graph import SchemaGraph
 from bayeslink.schema.split import folds_by_database
@@ -42,8 +42,6 @@ STOPPING = (2,)
 """Tenths that tell when to stop."""
 SETS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}
 SETS |= {"bird-dev-evidence": ("bird", None, True), "spider-reserved": ("spider", "train", False)}
-MOST_TOKENS = 4096
-"""Longest prompt that is scored here; longer ones, of very wide schemas, are left out and named."""
 
 
 class Asked(NamedTuple):
@@ -56,7 +54,7 @@ class Asked(NamedTuple):
 
 
 def databases(folder: str, split: str | None, with_evidence: bool = False) -> Iterator[Asked]:
-    """Databases in the order of their ids, as the stored evidence has them."""
+    """Databases in the order of their ids, as the stored evidence has them; see `_columns` for gold."""
     corpus = read_corpus(data_home() / folder, split=split)
     gold = resolve(corpus).gold
     for db_id in sorted(corpus.schemas):
@@ -65,23 +63,34 @@ def databases(folder: str, split: str | None, with_evidence: bool = False) -> It
         if kept:
             examples = [
                 Example(
-                    question_text(question, with_evidence),
-                    graph,
-                    gold[question.id],
-                    gold_columns(question.query or "", graph).columns,
+                    question_text(question, with_evidence), graph, gold[question.id], _columns(question.query, graph)
                 )
                 for question in kept
             ]
             yield Asked((folder, db_id), graph, kept, examples)
 
 
+def _columns(query: str | None, graph: SchemaGraph) -> frozenset[tuple[int, int]]:
+    """Gold columns; none where they cannot all be told, so that no loss and no score counts what is left of them."""
+    try:
+        found = gold_columns(query or "", graph)
+    except UnresolvedQueryError:
+        return frozenset()
+    return frozenset() if found.unknown else found.columns
+
+
+def barred() -> set[tuple[str, str]]:
+    """Databases of the dev sets and their twins."""
+    keys = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    twins = load_twins()
+    return keys | {twin for key in keys for twin in twins[key]}
+
+
 def tenths() -> dict[tuple[str, str], int]:
     """Tenth of each database of Spider train that is no database or twin of the dev sets."""
-    barred = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
-    twins = load_twins()
-    barred |= {twin for key in barred for twin in twins[key]}
-    keys = [item.key for item in load_evidence("spider-train") if item.key not in barred]
-    fold = folds_by_database(keys, twins, FOLDS, np.random.default_rng(0))
+    left_out = barred()
+    keys = [item.key for item in load_evidence("spider-train") if item.key not in left_out]
+    fold = folds_by_database(keys, load_twins(), FOLDS, np.random.default_rng(0))
     return {key: int(fold[key]) for key in keys}
 
 
@@ -102,7 +111,8 @@ def main() -> None:
     parser.add_argument("--longest", type=int, default=512)
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--name", default="trained", help="score: `untrained` reads the plain model")
+    parser.add_argument("--sample", type=int, default=400, help="heads: questions")
+    parser.add_argument("--untrained", action="store_true", help="score: the plain model at the best head")
     parser.add_argument("--every-nth", type=int, default=1, help="score: one question in so many")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     options = parser.parse_args()
@@ -141,10 +151,11 @@ def run_training(options: argparse.Namespace) -> None:
 
 
 def run_heads(options: argparse.Namespace) -> None:
-    """AttnLink-U: every head on 400 questions of BIRD train with short prompts, as the paper samples."""
-    model = load_language_model(options.model)
-    pool = [example for item in databases("bird-train", None) if len_columns(item) <= 60 for example in item.examples]
-    chosen = [pool[place] for place in np.random.default_rng(0).permutation(len(pool))[:400]]
+    """AttnLink-U: every head on questions of BIRD train, on databases of at most 60 columns that are not barred."""
+    model, left_out = load_language_model(options.model), barred()
+    found = (item for item in databases("bird-train", None) if item.key not in left_out and num_columns(item) <= 60)
+    pool = [example for item in found for example in item.examples if example.columns]
+    chosen = [pool[place] for place in np.random.default_rng(0).permutation(len(pool))[: options.sample]]
     report = {}
     for level in Level:
         prompts = [copying_prompt(item.question, item.graph, level) for item in chosen]
@@ -163,21 +174,19 @@ def run_heads(options: argparse.Namespace) -> None:
         place = np.unravel_index(found.argmax(), found.shape)
         layer, head = model.layers[int(place[0])], int(place[1])
         report[level.value] = {"layer": layer, "head": head, "map": float(found.max()), "all": found.tolist()}
-        AttentionHead(options.model, model.revision, layer, head).save(options.out / f"head_{level.value}.json")
+        AttentionHead(options.model, model.revision, layer, head, level).save(options.out / f"head_{level.value}.json")
     content = json.dumps(report, indent=1).encode()
     replace_file(options.out / "heads.json", lambda file: file.write(content))
 
 
-def len_columns(item: Asked) -> int:
+def num_columns(item: Asked) -> int:
     """Columns of a database; a count."""
     return sum(len(table.columns) for table in item.graph.tables)
 
 
 def run_scores(options: argparse.Namespace) -> None:
     """s_c of every column for every question of the sets."""
-    head = AttentionHead.load(options.out / ("head.json" if options.name == "trained" else "head_column.json"))
-    if options.name == "untrained":
-        head = replace(head, adapter="")
+    head = AttentionHead.load(options.out / ("head_column.json" if options.untrained else "head.json"))
     fold = tenths()
     for name in options.sets:
         folder, split, with_evidence = SETS[name]
@@ -188,7 +197,8 @@ def run_scores(options: argparse.Namespace) -> None:
             asked = item.examples[:: options.every_nth]
             found = score_candidates(head, [example.question for example in asked], item.graph)
             arrays[item.key[1]] = found.scores.astype(np.float32)
-        save_arrays(options.out / "scores" / f"{options.name}-{name}.npz", arrays)
+        label = "untrained" if options.untrained else "trained"
+        save_arrays(options.out / "scores" / f"{label}-{name}.npz", arrays)
 
 
 if __name__ == "__main__":

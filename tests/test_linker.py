@@ -595,7 +595,7 @@ def test_attention_of_a_model_of_ones_own_is_fitted_and_linked(sales, tmp_path, 
     finally:
         sys.path.pop(0)
     model = tiny_models.tiny_llama()
-    monkeypatch.setattr(attention, "language_model", lambda name, adapter="": model)
+    monkeypatch.setattr(attention, "language_model", lambda *_: model)
     for head in (1, 2):
         (tmp_path / str(head)).mkdir()
         AttentionHead("tiny", layer=1, head=head).save(tmp_path / str(head) / "head.json")

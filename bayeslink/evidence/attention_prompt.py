@@ -12,11 +12,23 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from bayeslink.schema.graph import SchemaGraph
 
-__all__ = ["INSTRUCTIONS", "PROMPT_VERSION", "Instruction", "Level", "Pooling", "Prompt", "copying_prompt", "pooling"]
+__all__ = [
+    "INSTRUCTIONS",
+    "PROMPT_VERSION",
+    "Instruction",
+    "Level",
+    "Pool",
+    "Pooling",
+    "Prompt",
+    "candidates",
+    "copying_prompt",
+    "pooling",
+]
 
 PROMPT_VERSION = 1
 """Number of the wording below; a stored head or adapter belongs to one."""
@@ -90,62 +102,96 @@ def copying_prompt(
         level: Candidates are its tables or its columns.
         instruction: What the model is told to do.
         with_schema: Also list each table with its columns before the candidates.
-        order: Positions of the tables in the order in which they are written; the catalogue's by default.
+        order: Places of the candidates in the order in which they are written; the catalogue's by default.
 
     Raises:
-        ValueError: If the schema has no candidate, or `order` is not a permutation of its tables.
+        ValueError: If the schema has no candidate, or `order` is not a permutation of the candidates.
     """
-    places = range(graph.num_tables) if order is None else list(order)
-    if sorted(places) != list(range(graph.num_tables)):
-        raise ValueError(f"order={order!r} is not a permutation of the {graph.num_tables} tables of {graph.name}")
-    lines, owner, column = [], [], []
-    for table in places:
-        name = _line(graph.table_names[table])
-        columns = [_line(item.name) for item in graph.tables[table].columns] if level is Level.COLUMN else [None]
-        for place, item in enumerate(columns):
-            lines.append(name if item is None else f"{item}@{name}")
-            owner.append(table)
-            column.append(-1 if item is None else place)
-    if not lines:
+    owner, column = candidates(graph, level)
+    if not len(owner):
         raise ValueError(f"{graph.name} has no {level.value} to choose from; read a schema that has some")
+    places = np.arange(len(owner)) if order is None else np.array(order, dtype=np.int64)
+    if sorted(places.tolist()) != list(range(len(owner))):
+        raise ValueError(
+            f"order of length {len(places)} is no permutation of the {len(owner)} candidates of {graph.name}; give "
+            "each place once"
+        )
+    owner, column = owner[places], column[places]
+    lines = [
+        _line(graph.table_names[t])
+        if c < 0
+        else f"{_line(graph.tables[t].columns[c].name)}@{_line(graph.table_names[t])}"
+        for t, c in zip(owner.tolist(), column.tolist(), strict=True)
+    ]
     parts = [INSTRUCTIONS[instruction].format(what=level.value), f"Question: {_line(question)}"]
     if with_schema:
-        tables = (f"{_line(graph.table_names[t])}: {_columns(graph, t)}" for t in places)
+        tables = (f"{_line(graph.table_names[t])}: {_columns(graph, t)}" for t in range(graph.num_tables))
         parts.append("Schema:\n" + "\n".join(tables))
     head = "\n\n".join(parts) + "\n\nCandidates:\n"
     ends = np.cumsum([len(line) + 1 for line in lines]) - 1 + len(head)
     spans = np.stack([ends - [len(line) for line in lines], ends], axis=1)
-    return Prompt(head + "\n".join(lines), spans, np.array(owner, dtype=np.int64), np.array(column, dtype=np.int64))
+    return Prompt(head + "\n".join(lines), spans, owner, column)
 
 
-def pooling(
-    spans: Int[np.ndarray, "candidates 2"], offsets: Int[np.ndarray, "tokens 2"], kind: Pooling = Pooling.MEAN
-) -> Float[np.ndarray, "candidates tokens"]:
-    """Weight of each token in each candidate's score, so that scores = weights @ attention.
+def candidates(
+    graph: SchemaGraph, level: Level
+) -> tuple[Int[np.ndarray, " candidates"], Int[np.ndarray, " candidates"]]:
+    """Table of each candidate in the catalogue's order, and its column among the table's; -1 for a table."""
+    if level is Level.TABLE:
+        return np.arange(graph.num_tables), np.full(graph.num_tables, -1, dtype=np.int64)
+    widths = [len(table.columns) for table in graph.tables]
+    columns = [np.arange(width) for width in widths]
+    return np.repeat(np.arange(graph.num_tables), widths), np.concatenate([*columns, np.zeros(0, dtype=np.int64)])
 
-    A token belongs to a candidate when their characters overlap.
+
+class Pool(NamedTuple):
+    """Tokens of each candidate with their weights, one entry a pair: s_i = sum over its entries of weight * a_token.
+
+    Attributes:
+        candidate: Candidate of each entry.
+        token: Its token.
+        weight: Weight of the token in the candidate's score.
+    """
+
+    candidate: Int[np.ndarray, " entries"]
+    token: Int[np.ndarray, " entries"]
+    weight: Float[np.ndarray, " entries"]
+
+    def scores(
+        self, attention: Float[np.ndarray, "*parts tokens"], count: int
+    ) -> Float[np.ndarray, "*parts candidates"]:
+        """s_i of `count` candidates from the attention on the tokens."""
+        matrix = sp.csr_array((self.weight, (self.candidate, self.token)), shape=(count, attention.shape[-1]))
+        return (matrix @ attention.reshape(-1, attention.shape[-1]).T).T.reshape(*attention.shape[:-1], count)
+
+
+def pooling(spans: Int[np.ndarray, "candidates 2"], offsets: Int[np.ndarray, "tokens 2"], kind: Pooling) -> Pool:
+    """The tokens whose characters overlap those of each candidate, with their weights.
 
     Args:
         spans: First character and the one after the last of each candidate.
-        offsets: The same of each token; empty for a token without text.
+        offsets: The same of each token, in the order of the text; empty for a token without text.
         kind: Mean, first token or sum.
 
     Raises:
         ValueError: If a candidate has no token.
     """
-    start = np.maximum(spans[:, None, 0], offsets[None, :, 0])
-    end = np.minimum(spans[:, None, 1], offsets[None, :, 1])
-    inside = (start < end).astype(np.float64)
-    count = inside.sum(axis=1, keepdims=True)
-    if (count == 0).any():
-        raise ValueError(f"candidate {int(np.argmin(count[:, 0]))} has no token in the prompt; its span is {spans}")
-    if kind is Pooling.MEAN:
-        return inside / count
+    written = np.flatnonzero(offsets[:, 0] < offsets[:, 1])
+    first = np.searchsorted(offsets[written, 1], spans[:, 0], side="right")
+    last = np.searchsorted(offsets[written, 0], spans[:, 1], side="left")
+    count = last - first
+    if (count < 1).any():
+        place = int(np.argmin(count))
+        raise ValueError(
+            f"candidate {place} (characters {spans[place, 0]} to {spans[place, 1]}) has no token of the prompt; use a "
+            "model whose tokeniser tells the characters of its tokens"
+        )
     if kind is Pooling.FIRST:
-        first = np.zeros_like(inside)
-        first[np.arange(len(inside)), inside.argmax(axis=1)] = 1.0
-        return first
-    return inside
+        count = np.ones_like(count)
+    candidate = np.repeat(np.arange(len(spans)), count)
+    within = np.arange(len(candidate)) - np.repeat(np.cumsum(count) - count, count)
+    weight = np.repeat(1.0 / count, count) if kind is Pooling.MEAN else np.ones(len(candidate))
+    return Pool(candidate, written[np.repeat(first, count) + within], weight)
 
 
 def _line(text: str) -> str:

@@ -13,9 +13,11 @@ the mean average precision on held-out databases has not risen for a while, and 
 This module needs the extra `attention`.
 """
 
+import hashlib
 import json
 import math
 import re
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -27,9 +29,9 @@ import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from tqdm import tqdm
 
-from bayeslink.evidence.attention import EPSILON, AttentionHead, anchor_attention
+from bayeslink.evidence.attention import EPSILON, AttentionHead, Candidates, anchor_attention, table_distribution
 from bayeslink.evidence.attention_model import LanguageModel, quiet
-from bayeslink.evidence.attention_prompt import Level, Prompt, copying_prompt, pooling
+from bayeslink.evidence.attention_prompt import Level, Pool, Prompt, candidates, copying_prompt, pooling
 from bayeslink.evidence.cache import replace_file
 from bayeslink.schema.graph import SchemaGraph
 
@@ -57,8 +59,7 @@ class TrainSettings:
     """Settings of a run; defaults are those of the shipped adapter.
 
     Attributes:
-        level: Candidates of the prompts.
-        both: With columns: add the loss over tables.
+        both: Where candidates are columns: add the loss over tables.
         rank: Rank of the adapter.
         alpha: Its scale, as in LoRA: alpha / rank multiplies.
         rate: Largest learning rate; it rises over the first twentieth and falls as a cosine.
@@ -70,12 +71,11 @@ class TrainSettings:
         every: Steps between checkpoints.
         check_every: Steps between looks at the held-out examples.
         patience: Looks without a gain after which the run stops.
-        longest: Examples with longer prompts are left out and counted; tokens.
+        longest: Examples with longer prompts are left out, and how many are kept is logged; tokens.
         bfloat16: Multiply in bfloat16.
         seed: Seed of the order and of the adapter.
     """
 
-    level: Level = Level.COLUMN
     both: bool = True
     rank: int = 16
     alpha: int = 32
@@ -91,6 +91,16 @@ class TrainSettings:
     longest: int = 1024
     bfloat16: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        counts = ("rank", "alpha", "batch", "steps", "every", "check_every", "patience", "longest")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}: a positive whole number is needed")
+        if not 0 <= self.floor <= 1:
+            raise ValueError(f"floor={self.floor}: a share between 0 and 1 is needed")
+        if not self.rate > 0 or not self.clip > 0:
+            raise ValueError(f"rate={self.rate}, clip={self.clip}: positive numbers are needed")
 
 
 def set_mass_loss(shares: torch.Tensor, gold: torch.Tensor, floor: float) -> torch.Tensor:
@@ -120,41 +130,64 @@ def train(
     """Train an adapter for a head and keep it in `folder / "adapter"`; a second call goes on from the checkpoint.
 
     Args:
-        model: The language model; its weights stay as they are, an adapter is put on.
+        model: The language model, without an adapter; it is left as it was.
         head: Layer, head and prompt.
         examples: Training examples.
         held_out: Examples of other databases, for stopping early; may be empty.
         folder: Folder of checkpoint, log and adapter.
         settings: Settings of the run.
-        minutes: Stop after so many; the checkpoint keeps what was reached.
+        minutes: Stop after so many; the checkpoint keeps what was reached, and a second call ends where one that was
+            not stopped would have.
         progress: Show a progress bar.
 
     Raises:
-        ValueError: If there is no example that fits, or the folder holds a run with other settings.
+        ValueError: If no example or no held-out one fits, or the folder holds another run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(settings.seed)
-    prepared = [item for item in (_prepared(model, head, example, settings) for example in examples) if item]
-    if not prepared:
+    own, looked_at = (_fitting(model, head, some, settings) for some in (examples, held_out))
+    if not own or (held_out and not looked_at):
+        given = ("held_out", held_out) if own else ("examples", examples)
         raise ValueError(
-            f"examples: none of {len(examples)} has a prompt of at most {settings.longest} tokens and gold"
+            f"{given[0]}: none of {len(given[1])} has gold and a prompt of at most {settings.longest} tokens; raise "
+            "`longest` or give others"
         )
-    _log(folder, {"examples": len(prepared), "left_out": len(examples) - len(prepared), **asdict(settings)})
     adapted = _with_adapter(model, head, settings)
+    try:
+        return _trained(adapted, head, own, [item.example for item in looked_at], folder, settings, minutes, progress)
+    finally:
+        adapted.model.unload()
+
+
+def _trained(
+    adapted: LanguageModel,
+    head: AttentionHead,
+    own: Sequence["_Prepared"],
+    held_out: Sequence[Example],
+    folder: Path,
+    settings: TrainSettings,
+    minutes: float,
+    progress: bool,
+) -> Path:
     weights = [parameter for parameter in adapted.model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, settings.steps))
-    state = _resumed(folder, settings, adapted, optimizer, schedule)
-    batches = list(_batches([len(item.tokens) for item in prepared], settings))
+    run = _fingerprint(adapted, head, own, held_out, settings)
+    state = _resumed(folder, run, adapted, optimizer, schedule)
+    _log(folder, {"examples": len(own), "held_out": len(held_out), "from_step": state["step"], **asdict(settings)})
+    lengths = [len(item.tokens) for item in own]
+    batches = list(_batches(lengths, settings))
     started, losses, best = time.perf_counter(), [], state["best"]
     adapted.model.train()
     for step in tqdm(
         range(state["step"], settings.steps), initial=state["step"], total=settings.steps, disable=not progress
     ):
+        if held_out and best["step"] and step - best["step"] >= settings.patience * settings.check_every:
+            break
         rng = np.random.default_rng([settings.seed, step])
-        chosen = [prepared[place] for place in batches[step]]
+        chosen = [own[place] for place in batches[step]]
         if settings.shuffle:
-            chosen = [_prepared(model, head, item.example, settings, rng) or item for item in chosen]
+            orders = [_table_order(item.example.graph, head.level, rng) for item in chosen]
+            chosen = [_prepared(adapted, head, item.example, o) for item, o in zip(chosen, orders, strict=True)]
         with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
             loss = _batch_loss(adapted, head, chosen, settings)
         optimizer.zero_grad()
@@ -164,43 +197,39 @@ def train(
         schedule.step()
         losses.append(loss.item())
         number, late = step + 1, time.perf_counter() - started > 60 * minutes
-        last = number == settings.steps or late
-        if held_out and (number % settings.check_every == 0 or last):
-            precision = ranking_precision(adapted, head, held_out, settings)
+        # Only on the grid, so that a run that was stopped in between looks where one that was not would have.
+        if held_out and (number % settings.check_every == 0 or number == settings.steps):
+            precision = ranking_precision(adapted, head, held_out)
             _log(folder, {"step": number, **precision})
             if precision["criterion"] > best["criterion"]:
                 best = {"criterion": precision["criterion"], "step": number}
                 _save_adapter(adapted, folder)
-        if number % settings.every == 0 or last:
+        if number % settings.every == 0 or number == settings.steps or late:
             spent = time.perf_counter() - started
             _log(folder, {"step": number, "loss": float(np.mean(losses[-settings.every :])), "seconds": spent})
-            _checkpoint(folder, settings, adapted, optimizer, schedule, {"step": number, "best": best})
-        stale = number - best["step"] >= settings.patience * settings.check_every
-        if last or (held_out and best["step"] and stale):
+            _checkpoint(folder, run, adapted, optimizer, schedule, {"step": number, "best": best})
+        if late:
             break
-    if not held_out or not best["step"]:
+    if not best["step"]:
         _save_adapter(adapted, folder)
-    adapted.model.eval()
     return folder / "adapter"
 
 
-def ranking_precision(
-    model: LanguageModel, head: AttentionHead, examples: Sequence[Example], settings: TrainSettings
-) -> dict[str, float]:
-    """Mean average precision over columns and over tables, and their mean, the criterion of stopping."""
-    from bayeslink.evidence.attention import Candidates, table_distribution
+def ranking_precision(model: LanguageModel, head: AttentionHead, examples: Sequence[Example]) -> dict[str, float]:
+    """Mean average precision over tables and over columns, and their mean, the criterion of stopping.
 
-    kept = [example for example in examples if _prepared(model, head, example, settings)]
-    prompts = [_prompt(head, example, settings, None) for example in kept]
+    Columns are scored on the examples that have a gold column.
+    """
+    prompts = [_prompt(head, example) for example in examples]
+    was_training = model.model.training
     model.model.eval()
     found = anchor_attention(model, prompts, [head.layer], head.pooling, [head.head])
-    model.model.train()
+    model.model.train(was_training)
     tables, columns = [], []
-    for example, prompt, scores in zip(kept, prompts, found, strict=True):
-        candidates = Candidates(scores[0], prompt.owner, prompt.column)
-        shares = table_distribution(candidates, example.graph.num_tables)[0]
+    for example, prompt, scores in zip(examples, prompts, found, strict=True):
+        shares = table_distribution(Candidates(scores[0], prompt.owner, prompt.column), example.graph.num_tables)[0]
         tables.append(_precision(shares, np.isin(np.arange(len(shares)), list(example.tables))))
-        if settings.level is Level.COLUMN and example.columns:
+        if head.level is Level.COLUMN and example.columns:
             columns.append(_precision(scores[0, 0], _gold(example, prompt)))
     result = {"table_map": float(np.mean(tables))}
     if columns:
@@ -209,43 +238,51 @@ def ranking_precision(
 
 
 class _Prepared(NamedTuple):
-    """An example with its prompt's tokens, pooling and gold."""
+    """An example with its prompt and where its tokens are."""
 
     example: Example
     prompt: Prompt
     tokens: list[int]
-    pool: torch.Tensor
-    gold: torch.Tensor
+    pool: Pool
 
 
-def _prompt(head: AttentionHead, example: Example, settings: TrainSettings, rng: np.random.Generator | None) -> Prompt:
-    order = None if rng is None else rng.permutation(example.graph.num_tables).tolist()
+def _prompt(head: AttentionHead, example: Example, order: np.ndarray | None = None) -> Prompt:
     return copying_prompt(
         example.question,
         example.graph,
-        settings.level,
+        head.level,
         instruction=head.instruction,
         with_schema=head.with_schema,
-        order=order,
+        order=None if order is None else order.tolist(),
     )
 
 
 def _prepared(
-    model: LanguageModel,
-    head: AttentionHead,
-    example: Example,
-    settings: TrainSettings,
-    rng: np.random.Generator | None = None,
-) -> _Prepared | None:
-    """The example made ready; None where its prompt is too long or nothing of it is gold."""
-    prompt = _prompt(head, example, settings, rng)
+    model: LanguageModel, head: AttentionHead, example: Example, order: np.ndarray | None = None
+) -> _Prepared:
+    prompt = _prompt(head, example, order)
     text, begins = model.chat(prompt.text)
     ((ids, offsets),) = model.tokens([text])
-    gold = _gold(example, prompt)
-    if len(ids) > settings.longest or not (gold.any() or settings.both):
-        return None
-    pool = torch.tensor(pooling(prompt.spans + begins, offsets, head.pooling), dtype=torch.float32)
-    return _Prepared(example, prompt, ids, pool, torch.tensor(gold))
+    return _Prepared(example, prompt, ids, pooling(prompt.spans + begins, offsets, head.pooling))
+
+
+def _fitting(
+    model: LanguageModel, head: AttentionHead, examples: Sequence[Example], settings: TrainSettings
+) -> list[_Prepared]:
+    """The examples whose prompt is short enough and that have gold for a loss."""
+    useful = [
+        item
+        for item in examples
+        if len(candidates(item.graph, head.level)[0])
+        and (item.columns if head.level is Level.COLUMN and not settings.both else item.tables)
+    ]
+    return [item for item in (_prepared(model, head, one) for one in useful) if len(item.tokens) <= settings.longest]
+
+
+def _table_order(graph: SchemaGraph, level: Level, rng: np.random.Generator) -> np.ndarray:
+    """The candidates with their tables in random order, the columns of each in the catalogue's."""
+    rank = rng.permutation(graph.num_tables)
+    return np.argsort(rank[candidates(graph, level)[0]], kind="stable")
 
 
 def _gold(example: Example, prompt: Prompt) -> np.ndarray:
@@ -259,25 +296,33 @@ def _batch_loss(
     weights = model.weights([item.tokens for item in chosen], [head.layer], [head.head])[head.layer]
     losses = []
     for row, item in enumerate(chosen):
-        scores = item.pool @ weights[row, 0, : len(item.tokens)].float()
+        on_tokens = weights[row, 0, torch.tensor(item.pool.token)].float()
+        parts_of = on_tokens * torch.tensor(item.pool.weight, dtype=torch.float32)
+        scores = torch.zeros(len(item.prompt.owner)).index_add(0, torch.tensor(item.pool.candidate), parts_of)
         shares = (scores + EPSILON) / (scores + EPSILON).sum()
-        parts = [set_mass_loss(shares, item.gold, settings.floor)] if item.gold.any() else []
-        if settings.level is Level.COLUMN and settings.both:
+        gold = torch.tensor(_gold(item.example, item.prompt))
+        parts = [set_mass_loss(shares, gold, settings.floor)] if gold.any() else []
+        if head.level is Level.COLUMN and settings.both:
             num_tables = item.example.graph.num_tables
-            tables = torch.zeros(num_tables).index_add(0, torch.tensor(item.prompt.owner), shares.float())
-            gold = torch.zeros(num_tables, dtype=torch.bool)
-            gold[sorted(item.example.tables)] = True
-            parts.append(set_mass_loss(tables, gold, settings.floor))
+            tables = torch.zeros(num_tables).index_add(0, torch.tensor(item.prompt.owner), shares)
+            needed = torch.zeros(num_tables, dtype=torch.bool)
+            needed[sorted(item.example.tables)] = True
+            parts.append(set_mass_loss(tables, needed, settings.floor))
         losses.append(torch.stack(parts).sum())
     return torch.stack(losses).mean()
 
 
 def _with_adapter(model: LanguageModel, head: AttentionHead, settings: TrainSettings) -> LanguageModel:
+    layers = _linear_layers(model.model, head.layer)
+    if not layers or getattr(model.model, "peft_config", None):
+        reason = "has an adapter already" if layers else "has no linear layer to adapt"
+        raise ValueError(f"model={model.name!r} {reason}; give a plain Llama, Qwen, Mistral or SmolLM model")
+    torch.manual_seed(settings.seed)
     config = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=0.0,
-        target_modules=_linear_layers(model.model, head.layer),
+        target_modules=layers,
     )
     with quiet():
         adapted = get_peft_model(model.model, config)
@@ -320,13 +365,31 @@ def _precision(scores: np.ndarray, gold: np.ndarray) -> float:
 
 
 def _save_adapter(model: LanguageModel, folder: Path) -> None:
-    model.model.save_pretrained(folder / "adapter")
+    """The adapter, written beside the old one and then put in its place."""
+    made = folder / "adapter.new"
+    model.model.save_pretrained(made)
+    shutil.rmtree(folder / "adapter", ignore_errors=True)
+    made.rename(folder / "adapter")
 
 
-def _checkpoint(folder, settings, adapted, optimizer, schedule, state) -> None:
+def _fingerprint(
+    model: LanguageModel,
+    head: AttentionHead,
+    own: Sequence[_Prepared],
+    held_out: Sequence[Example],
+    settings: TrainSettings,
+) -> str:
+    """A text that differs whenever a run would: settings, head, weights and examples."""
+    texts = [[item.example.question, item.tokens, sorted(item.example.tables)] for item in own]
+    texts += [[item.question, item.graph.name, sorted(item.tables)] for item in held_out]
+    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    return json.dumps([asdict(settings), asdict(head), model.revision, digest])
+
+
+def _checkpoint(folder, run, adapted, optimizer, schedule, state) -> None:
     content = {
         **state,
-        "settings": json.dumps(asdict(settings)),
+        "run": run,
         "adapter": get_peft_model_state_dict(adapted.model),
         "optimizer": optimizer.state_dict(),
         "schedule": schedule.state_dict(),
@@ -334,14 +397,18 @@ def _checkpoint(folder, settings, adapted, optimizer, schedule, state) -> None:
     replace_file(folder / "checkpoint.pt", lambda file: torch.save(content, file))
 
 
-def _resumed(folder, settings, adapted, optimizer, schedule) -> dict:
+def _resumed(folder, run, adapted, optimizer, schedule) -> dict:
     path = folder / "checkpoint.pt"
     if not path.is_file():
         return {"step": 0, "best": {"criterion": -math.inf, "step": 0}}
-    state = torch.load(path, weights_only=True)
-    if state["settings"] != json.dumps(asdict(settings)):
+    try:
+        state = torch.load(path, weights_only=True)
+        known = state["run"]
+    except Exception as error:  # torch raises what it likes on a file that is none of its own
+        raise ValueError(f"folder={str(folder)!r}: checkpoint.pt cannot be read ({error}); remove it") from error
+    if known != run:
         raise ValueError(
-            f"folder={str(folder)!r} holds a run with other settings; name another folder, or those settings"
+            f"folder={str(folder)!r} holds a run with other settings, head, model or examples; name another folder"
         )
     set_peft_model_state_dict(adapted.model, state["adapter"])
     optimizer.load_state_dict(state["optimizer"])

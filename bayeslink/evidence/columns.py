@@ -1,10 +1,11 @@
 """What the question says about each column: the channels of tables, read column by column.
 
-`column_graph` writes each column as a node of its own, named by the column, with one text beside it, "table column",
-and its description. Every channel of tables reads such a graph unchanged, so nothing is defined twice: `name_share` of
-a node is that of the column's name, `bm25_columns` that of "table column", `cosine_descriptions` that of the column
-with its description. Each value z_c has two more forms, relative to the best column of its own table and of the whole
-schema, because a question names few of a table's columns:
+`column_graph` writes each column as a node of its own, named by the column, with one text beside it: "table column",
+or, for channels that read identifiers and types, the column as it is. Every channel of tables reads such a graph
+unchanged, so nothing is defined twice: `name_share` of a node is that of the column's name, `bm25_columns` that of
+"table column", `cosine_descriptions` that of the column with its description, `identifier_hint` that of its own
+identifier. Each value z_c has two more forms, relative to the best column of its own table and of the whole schema,
+because a question names few of a table's columns:
 
     z_c,    z_c - max over columns c' of c's table of z_c',    z_c - max over all columns c' of z_c'
 
@@ -14,12 +15,14 @@ key, referenced by one, and the logarithm of the number of columns of its table.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from bayeslink.evidence.attention import EPSILON, AttentionHead, candidate_distribution, score_candidates
+from bayeslink.evidence.cache import GraphMemo
 from bayeslink.evidence.channel import Channel
 from bayeslink.evidence.embedding import HashedCosine
 from bayeslink.evidence.fields import Field, FieldBM25, FieldOverlap, Match, NameMatch
@@ -59,11 +62,17 @@ class ColumnEvidence(NamedTuple):
     owner: Int[np.ndarray, " columns"]
 
 
-def column_graph(graph: SchemaGraph) -> SchemaGraph:
-    """A graph whose nodes are the columns of all tables, in order, without an edge."""
+def column_graph(graph: SchemaGraph, beside: bool = True) -> SchemaGraph:
+    """A graph whose nodes are the columns of all tables, in order, without an edge.
+
+    Args:
+        graph: The schema.
+        beside: Write "table column" as the text of a node, and not the column alone.
+    """
     nodes = [
-        replace(
-            Table(column.name, (_beside(table, column),)),
+        Table(
+            column.name,
+            (_beside(table, column) if beside else column,),
             schema=f"{place}.{position}",
             natural_name=column.natural_name,
         )
@@ -71,6 +80,11 @@ def column_graph(graph: SchemaGraph) -> SchemaGraph:
         for position, column in enumerate(table.columns)
     ]
     return SchemaGraph(graph.name, tuple(nodes), dialect=graph.dialect)
+
+
+# Kept with their schema, so that the channels' indexes of them are kept too.
+_BESIDE = GraphMemo(column_graph)
+_ALONE = GraphMemo(partial(column_graph, beside=False))
 
 
 def column_owner(graph: SchemaGraph) -> Int[np.ndarray, " columns"]:
@@ -86,6 +100,12 @@ def column_channels(kind: str) -> tuple[Channel, ...]:
     """
     if kind not in COLUMN_KINDS:
         raise ValueError(f"kind={kind!r}: use one of {', '.join(COLUMN_KINDS)}")
+    return _channels(kind)
+
+
+@cache
+def _channels(kind: str) -> tuple[Channel, ...]:
+    """The same objects at each call, with the indexes that they keep."""
     lexical = (
         NameMatch(Match.SHARE),
         NameMatch(Match.FULL),
@@ -120,10 +140,12 @@ def column_evidence(
         ValueError: If the kind is unknown, or "attention" comes without a head.
     """
     channels = column_channels(kind)
-    nodes, owner = column_graph(graph), column_owner(graph)
+    owner = column_owner(graph)
     if not len(owner):
         return ColumnEvidence(_names(channels, kind), np.zeros((len(questions), 0, len(_names(channels, kind)))), owner)
-    scores = [channel.score(questions, nodes) for channel in channels]
+    own = (IdentifierHint, LiteralType)
+    graphs = [(_ALONE if isinstance(channel, own) else _BESIDE)(graph) for channel in channels]
+    scores = [channel.score(questions, nodes) for channel, nodes in zip(channels, graphs, strict=True)]
     if kind == "attention":
         if attention is None:
             if head is None:

@@ -120,12 +120,17 @@ def channels_named(names: Sequence[str], model: str | None = None) -> tuple[Chan
     if set(names) & set(TREES):
         known |= {kind: default_channels(kind)[0] for kind in TREES}
     read = [name for name in names if name.startswith("attention")]
-    if read or model is not None:
+    if model is not None and not read:
+        raise ValueError(
+            f"model={model!r}: none of {', '.join(names)} reads a language model; leave it out, or name a posterior of "
+            "its attention"
+        )
+    if read:
         channel = attention_channel(model)
         if read != [channel.name]:
             raise ValueError(
-                f"model={model!r}: its channel is {channel.name}, asked for are {', '.join(read) or 'none like it'}; "
-                "name the model that the posterior was fitted on"
+                f"model={model!r}: its channel is {channel.name}, asked for is {', '.join(read)}; name the model that "
+                "the posterior was fitted on"
             )
         known[channel.name] = channel
     comments = (FieldOverlap(Field.COMMENT), FieldBM25(Field.COMMENT))

@@ -27,6 +27,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from bayeslink.evidence.cache import replace_file
+
 __all__ = ["ColumnPosterior", "ColumnRows", "fit_columns", "shipped_columns"]
 
 INTERCEPT_SCALE = 5.0
@@ -55,7 +57,9 @@ def shipped_columns(kind: str) -> Path:
     path = folder / f"columns_{kind}.json"
     if not path.is_file():
         carried = " or ".join(sorted(file.stem.removeprefix("columns_") for file in folder.glob("columns_*.json")))
-        raise ValueError(f"columns of kind {kind!r}: the package carries no such posterior; use {carried or 'none'}")
+        raise ValueError(
+            f"columns of kind {kind!r}: the package carries {carried or 'none'}; ask for channels of that kind"
+        )
     return path
 
 
@@ -94,20 +98,26 @@ class ColumnPosterior:
     info: dict
 
     def given_table(
-        self, values: Float[np.ndarray, "questions columns predictors"], num_draws: int = 200, seed: int = 0
+        self,
+        names: Sequence[str],
+        values: Float[np.ndarray, "questions columns predictors"],
+        num_draws: int = 200,
+        seed: int = 0,
     ) -> Float[np.ndarray, "questions columns"]:
         """P(c is needed | its table is), averaged over the posterior and over new databases' intercepts.
 
         Args:
-            values: Predictors, raw, in the order of `names`.
+            names: Name of each predictor.
+            values: Predictors, raw.
             num_draws: Draws of (a, w, u); a count.
             seed: Their seed.
 
         Raises:
-            ValueError: If the predictors are not as many as `names`.
+            ValueError: If the predictors are not those of the fit, in its order.
         """
-        if values.shape[2] != len(self.names):
-            raise ValueError(f"values: {values.shape[2]} predictors, the posterior of columns has {len(self.names)}")
+        if tuple(names) != self.names or values.shape[2] != len(self.names):
+            odd = sorted(set(names) ^ set(self.names)) or ["their order"]
+            raise ValueError(f"predictors are not those that columns were fitted on ({odd[0]}); fit them again")
         rng = np.random.default_rng(seed)
         draws = rng.multivariate_normal(self.mean, self.covariance, num_draws, method="cholesky")
         intercepts = draws[:, 0] + self.sigma * rng.standard_normal(num_draws)
@@ -122,8 +132,7 @@ class ColumnPosterior:
         document = {name: getattr(self, name) for name in ("center", "scale", "mean", "covariance")}
         content = {name: value.tolist() for name, value in document.items()}
         content |= {"names": self.names, "sigma": self.sigma, "info": self.info}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        replace_file(path, lambda file: file.write(json.dumps(content).encode()))
 
     @classmethod
     def load(cls, path: Path) -> "ColumnPosterior":
@@ -142,6 +151,8 @@ class ColumnPosterior:
             for name, shape in shapes.items():
                 if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
                     raise ValueError(f"{name} of shape {arrays[name].shape} for {size} predictors")
+            if not (arrays["scale"] > 0).all() or not 0 < float(found["sigma"]) < np.inf:
+                raise ValueError("a scale is not positive")
             return cls(tuple(found["names"]), **arrays, sigma=float(found["sigma"]), info=found["info"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(

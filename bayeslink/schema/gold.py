@@ -18,7 +18,7 @@ from tqdm import tqdm
 from bayeslink.schema.corpus import Corpus
 from bayeslink.schema.graph import SchemaGraph
 
-__all__ = ["Resolution", "UnresolvedQueryError", "gold_tables", "group_key", "parsed_query", "resolve"]
+__all__ = ["Resolution", "TableNames", "UnresolvedQueryError", "gold_tables", "group_key", "parsed_query", "resolve"]
 
 
 class UnresolvedQueryError(ValueError):
@@ -66,7 +66,7 @@ def gold_tables(query: str, graph: SchemaGraph) -> frozenset[int]:
         UnresolvedQueryError: If the query does not parse, is not a query, reads a table that is
             not in the schema or could be two of it, or reads no table.
     """
-    return _gold(query, graph.dialect, _Names(graph))
+    return _gold(query, graph.dialect, TableNames(graph))
 
 
 def resolve(corpus: Corpus, progress: bool = False) -> Resolution:
@@ -76,7 +76,7 @@ def resolve(corpus: Corpus, progress: bool = False) -> Resolution:
         corpus: The questions and schemas.
         progress: Show a progress bar.
     """
-    names: dict[str, _Names] = {}
+    names: dict[str, TableNames] = {}
     cache: dict[tuple[str, str], frozenset[int] | str] = {}
     gold: dict[str, frozenset[int]] = {}
     failures: list[tuple[str, str]] = []
@@ -89,7 +89,7 @@ def resolve(corpus: Corpus, progress: bool = False) -> Resolution:
         key = (question.db_id, question.query)
         if key not in cache:
             if question.db_id not in names:
-                names[question.db_id] = _Names(graph)
+                names[question.db_id] = TableNames(graph)
             try:
                 cache[key] = _gold(question.query, graph.dialect, names[question.db_id])
             except UnresolvedQueryError as error:
@@ -122,7 +122,7 @@ def group_key(query: str, dialect: str = "sqlite") -> str:
     return "; ".join(tree.sql(dialect=dialect, comments=False) for tree in trees)
 
 
-class _Names:
+class TableNames:
     """Tables of a graph by case-folded full name and by every dotted end of it."""
 
     def __init__(self, graph: SchemaGraph) -> None:
@@ -156,7 +156,7 @@ class _Names:
         return found
 
 
-def _gold(query: str, dialect: str, names: _Names) -> frozenset[int]:
+def _gold(query: str, dialect: str, names: TableNames) -> frozenset[int]:
     trees = _parse(query, dialect)
     _check_is_query(trees)
     found: set[int] = set()

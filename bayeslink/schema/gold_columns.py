@@ -1,11 +1,14 @@
 """Gold columns: the physical columns that a gold SQL query reads, resolved through scopes.
 
-sqlglot qualifies every column with the source that it comes from, common table expressions, aliases, subqueries and
-NATURAL or USING joins included, and spells out `*`; what comes from a physical table is a gold column. COUNT(*) reads
-no column. A word in double quotes that no source has is a string in SQLite. An unqualified column that cannot be told
-(two sources could have it, or none has) is left out and listed; a qualified one that its table lacks fails the query.
+Tables are found as in `gold`. sqlglot then qualifies every column with the source that it comes from, common table
+expressions, aliases, subqueries and NATURAL or USING joins included, and spells out `*`, wherever it stands: in
+EXISTS (SELECT * ...) too. What comes from a physical table is a gold column; of a table that stands for several, the
+column of each that has it. COUNT(*) reads no column. A word in double quotes that no source has is a string in SQLite.
+An unqualified column that cannot be told (two sources could have it, or none has) is left out and listed; a qualified
+one that its table lacks fails the query.
 """
 
+import re
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -13,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from bayeslink.schema.gold import UnresolvedQueryError, parsed_query
+from bayeslink.schema.gold import TableNames, UnresolvedQueryError, parsed_query
 from bayeslink.schema.graph import SchemaGraph
 
 __all__ = ["GoldColumns", "gold_columns"]
@@ -42,20 +45,18 @@ def gold_columns(query: str, graph: SchemaGraph) -> GoldColumns:
         UnresolvedQueryError: If the query does not parse, is not a query, or cannot be resolved.
     """
     tree = parsed_query(query, graph.dialect)
-    places = {table.name.casefold(): place for place, table in enumerate(graph.tables)}
-    places |= {table.full_name.casefold(): place for place, table in enumerate(graph.tables)}
-    schema: dict[str, object] = {
-        table.name.casefold(): {column.name.casefold(): column.type or "TEXT" for column in table.columns}
-        for table in graph.tables
-        if table.columns
-    }
     for name in tree.find_all(exp.Identifier):
         name.set("this", name.name.casefold())
+    for column in tree.find_all(exp.Column):
+        # The qualifier alone names the source, once its tables have names of their own.
+        column.set("db", None)
+        column.set("catalog", None)
     try:
+        tables = _renamed(tree, graph)
         whole = qualify(
             tree,
             dialect=graph.dialect,
-            schema=schema,
+            schema={name: _columns(graph, places) for name, places in tables.items()},
             validate_qualify_columns=False,
             identify=False,
             quote_identifiers=False,
@@ -69,12 +70,38 @@ def gold_columns(query: str, graph: SchemaGraph) -> GoldColumns:
     unknown: set[str] = set()
     for scope in scopes:
         for column in scope.columns:
-            hit = _physical(column, scope, places, graph)
-            if hit is not None:
-                found.add(hit)
-            elif not _is_known(column, scope) and not (graph.dialect == "sqlite" and column.this.quoted):
+            hits = _physical(column, scope, tables, graph)
+            found |= hits
+            if not hits and not _is_known(column, scope) and not _is_string(column, query, graph):
                 unknown.add(column.sql())
     return GoldColumns(frozenset(found), tuple(sorted(unknown)))
+
+
+def _renamed(tree: exp.Expression, graph: SchemaGraph) -> dict[str, set[int]]:
+    """Gives every physical table in the tree a name of its own, its old one as alias; positions by that name."""
+    names, tables = TableNames(graph), {}
+    for scope in traverse_scope(tree):
+        for source in scope.sources.values():
+            if not isinstance(source, exp.Table) or not all(isinstance(part, exp.Identifier) for part in source.parts):
+                continue
+            hits = names.find([part.name for part in source.parts])
+            if not hits:
+                raise UnresolvedQueryError(f"unknown table {'.'.join(part.name for part in source.parts)}")
+            own = "physical_" + "_".join(map(str, sorted(hits)))
+            tables[own] = hits
+            if not source.alias:
+                source.set("alias", exp.TableAlias(this=exp.to_identifier(source.name, quoted=True)))
+            source.set("this", exp.to_identifier(own))
+            source.set("db", None)
+            source.set("catalog", None)
+    return tables
+
+
+def _columns(graph: SchemaGraph, places: set[int]) -> dict[str, str]:
+    """Names and types of all columns of some tables."""
+    listed = (column for place in sorted(places) for column in graph.tables[place].columns)
+    # A table without columns must not let its query's columns pass for anybody's.
+    return {column.name.casefold(): column.type or "TEXT" for column in listed} or {"": "TEXT"}
 
 
 def _source(column: exp.Column, scope: Scope) -> exp.Expression | Scope | None:
@@ -87,17 +114,23 @@ def _source(column: exp.Column, scope: Scope) -> exp.Expression | Scope | None:
     return None
 
 
-def _physical(column: exp.Column, scope: Scope, places: dict[str, int], graph: SchemaGraph) -> tuple[int, int] | None:
+def _physical(
+    column: exp.Column, scope: Scope, tables: dict[str, set[int]], graph: SchemaGraph
+) -> set[tuple[int, int]]:
+    """(table, column) of each physical column that is meant."""
     source = _source(column, scope)
-    if not isinstance(source, exp.Table):
-        return None
-    full = ".".join(part.name for part in source.parts).casefold()
-    table = places.get(full, places.get(source.name.casefold()))
-    if table is None:
-        return None
-    names = [item.name.casefold() for item in graph.tables[table].columns]
-    wanted = column.name.casefold()
-    return (table, names.index(wanted)) if wanted in names else None
+    found: set[tuple[int, int]] = set()
+    for table in tables.get(source.name, ()) if isinstance(source, exp.Table) else ():
+        names = [item.name.casefold() for item in graph.tables[table].columns]
+        if column.name.casefold() in names:
+            found.add((table, names.index(column.name.casefold())))
+    return found
+
+
+def _is_string(column: exp.Column, query: str, graph: SchemaGraph) -> bool:
+    """Whether the name stands in double quotes, which SQLite reads as a string where no column has it."""
+    quoted = re.escape('"' + column.name.replace('"', '""') + '"')
+    return graph.dialect == "sqlite" and not column.table and re.search(quoted, query, re.IGNORECASE) is not None
 
 
 def _is_known(column: exp.Column, scope: Scope) -> bool:

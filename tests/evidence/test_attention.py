@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +35,7 @@ QUESTIONS = ["How old is the singer?", "Which concert was first, and where?"]
 @pytest.fixture
 def model(monkeypatch):
     found = tiny_models.tiny_llama()
-    monkeypatch.setattr(attention, "language_model", lambda name, adapter="": found)
+    monkeypatch.setattr(attention, "language_model", lambda *_: found)
     return found
 
 
@@ -63,8 +64,7 @@ def test_scores_are_the_mean_attention_on_the_candidates_tokens(model, graph):
 def test_scores_do_not_depend_on_the_batch(model, graph, monkeypatch):
     prompts = [copying_prompt(text, graph) for text in QUESTIONS]
     together = anchor_attention(model, prompts, [0, 2])
-    monkeypatch.setattr(attention_batches := type(model), "batches", lambda self, lengths: [[0], [1]])
-    assert attention_batches
+    monkeypatch.setattr(type(model), "batches", lambda self, lengths: [[1], [0]])
     for one, other in zip(together, anchor_attention(model, prompts, [0, 2]), strict=True):
         assert np.allclose(one, other, atol=1e-6)
 
@@ -76,7 +76,7 @@ def test_tables_are_the_sum_over_their_columns():
 
 @pytest.mark.parametrize("level", list(Level))
 def test_the_channel_scores_every_table(model, graph, level):
-    channel = AttentionChannel(AttentionHead("tiny", layer=1, head=2), level)
+    channel = AttentionChannel(AttentionHead("tiny", layer=1, head=2, level=level))
     assert isinstance(channel, Channel)
     evidence = compute_evidence(graph, QUESTIONS, [channel])
     assert evidence.channels == ("attention",)
@@ -88,7 +88,8 @@ def test_the_channel_scores_every_table(model, graph, level):
 def test_the_identity_tells_heads_and_weights_apart(model):
     base = AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
     assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=3)).identity
-    assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2), Level.TABLE).identity
+    assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2, level=Level.TABLE)).identity
+    assert base == AttentionChannel(AttentionHead("tiny", layer=1, head=2, mass=0.5)).identity
     model.revision = "1"
     assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
 
@@ -100,18 +101,45 @@ def test_weights_other_than_the_heads_are_refused(model, graph):
 
 
 def test_a_head_is_the_same_after_saving(tmp_path):
-    head = AttentionHead("tiny", "0", 3, 1, Pooling.SUM, mass=0.9, adapter="adapter")
+    head = AttentionHead("tiny", "0", 3, 1, Level.TABLE, Pooling.SUM, mass=0.9, adapter="adapter")
     head.save(tmp_path / "head.json")
     again = AttentionHead.load(tmp_path / "head.json")
     assert again.adapter == str(tmp_path / "adapter")
     assert {**vars(again), "adapter": "adapter"} == vars(head)
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"model": "x"}', '{"model": "x", "pooling": "none"}'])
-def test_a_file_that_is_no_head_is_refused(tmp_path, content):
-    (tmp_path / "head.json").write_text(content)
-    with pytest.raises(ValueError, match=r"head .*head.json' cannot be read"):
+def broken_heads() -> dict[str, str]:
+    whole = json.loads(json.dumps(asdict(AttentionHead("x"))))
+    return {
+        "empty": "",
+        "a list": "[]",
+        "a part": '{"model": "x"}',
+        "no such pooling": json.dumps(whole | {"pooling": "none"}),
+        "a layer in words": json.dumps(whole | {"layer": "19"}),
+        "half a head": json.dumps(whole | {"head": 2.5}),
+        "a number for a folder": json.dumps(whole | {"adapter": 5}),
+        "more": json.dumps(whole | {"other": 5}),
+        "without layer": json.dumps({name: value for name, value in whole.items() if name != "layer"}),
+    }
+
+
+@pytest.mark.parametrize("kind", broken_heads())
+def test_a_file_that_is_no_head_is_refused(tmp_path, kind):
+    (tmp_path / "head.json").write_text(broken_heads()[kind])
+    with pytest.raises(ValueError, match=r"head .*head\.json' cannot be read"):
         AttentionHead.load(tmp_path / "head.json")
+
+
+def test_the_digest_holds_the_adapter(tmp_path):
+    head = AttentionHead("tiny", adapter=str(tmp_path))
+    with pytest.raises(ValueError, match=r"adapter='.*' cannot be read .*; name a folder that holds one"):
+        _ = head.digest
+    found = set()
+    for settings, weights in ((b"{}", b"1"), (b"{ }", b"1"), (b"{}", b"2")):
+        (tmp_path / "adapter_config.json").write_bytes(settings)
+        (tmp_path / "adapter_model.safetensors").write_bytes(weights)
+        found.add(head.digest)
+    assert len(found) == 3
 
 
 def test_a_head_of_another_prompt_is_refused(tmp_path):

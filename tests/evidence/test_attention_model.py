@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -88,11 +90,75 @@ def test_gradients_reach_the_weights_of_lower_layers_only():
     assert layers[2].self_attn.q_proj.weight.grad is None
 
 
-def test_memory_grows_with_the_prompt_and_not_with_its_square():
-    model = tiny_models.tiny_llama()
+def test_no_layer_makes_the_whole_matrix_of_attention(monkeypatch):
+    """Nothing of tokens x tokens passes through the layers, neither as a mask nor as weights."""
+    model, shapes = tiny_models.tiny_llama(), []
+    plain = attention_model.sdpa_attention_forward
+
+    def watched(module, query, key, value, mask, **kwargs):
+        found = plain(module, query, key, value, mask, **kwargs)
+        shapes.extend(tuple(item.shape) for item in (mask, *found) if item is not None)
+        return found
+
+    monkeypatch.setattr(attention_model, "sdpa_attention_forward", watched)
     with torch.no_grad():
         found = model.weights([list(range(300)) * 3], [2])[2]
     assert found.shape == (1, 4, 900)
+    assert len(shapes) == 2
+    assert all(shape.count(900) <= 1 for shape in shapes)
+
+
+def test_attention_with_sinks_is_refused():
+    from transformers import GptOssConfig, GptOssForCausalLM
+
+    shape = {name: value for name, value in tiny_models.SHAPE.items() if name != "intermediate_size"}
+    config = GptOssConfig(**shape, head_dim=8, intermediate_size=32, num_local_experts=2, num_experts_per_tok=1)
+    model = LanguageModel("sinks", "0", tiny_models.tiny_tokenizer(), GptOssForCausalLM(config))
+    with torch.no_grad(), pytest.raises(ValueError, match="is s_aux, which is not supported"):
+        model.weights(PROMPTS, model.layers[:1])
+
+
+def test_a_window_without_kinds_of_layers_bounds_the_prompt():
+    from transformers import MistralConfig, MistralForCausalLM
+
+    config = MistralConfig(**tiny_models.SHAPE, sliding_window=40)
+    model = LanguageModel("windowed", "0", tiny_models.tiny_tokenizer(), MistralForCausalLM(config))
+    with torch.no_grad(), pytest.raises(ValueError, match="a prompt has 55 tokens, the model reads 40"):
+        model.weights(PROMPTS, model.layers[:1])
+
+
+def test_weights_that_are_missing_are_told(tmp_path):
+    model = tiny_models.tiny_llama()
+    model.model.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 5}))
+    with pytest.raises(ValueError, match=r"lacks 18 of its weights, such as .*layers\.3"):
+        load_language_model(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "renamed", "settings"])
+def test_an_adapter_that_does_not_fit_is_refused(tmp_path, damage):
+    from peft import LoraConfig, get_peft_model
+    from safetensors.torch import load_file, save_file
+
+    base = tiny_models.tiny_llama()
+    base.model.save_pretrained(tmp_path / "base")
+    base.tokenizer.save_pretrained(tmp_path / "base")
+    with attention_model.quiet():
+        get_peft_model(base.model, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(tmp_path / "adapter")
+    assert load_language_model(tmp_path / "base", tmp_path / "adapter").layers == (0, 1, 2)
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    if damage == "missing":
+        path.unlink()
+    elif damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-40])
+    elif damage == "settings":
+        path.with_name("adapter_config.json").write_text("{}")
+    else:
+        save_file({name.replace("layers.0", "layers.9"): value for name, value in load_file(path).items()}, path)
+    with pytest.raises(ValueError, match=r"adapter='.*adapter' does not fit .*base"):
+        load_language_model(tmp_path / "base", tmp_path / "adapter")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +198,7 @@ def test_offsets_are_those_of_the_text():
     assert len(ids) == len(offsets)
     covered = {place for start, end in offsets for place in range(start, end)}
     assert covered == set(range(len(text)))
-    assert all(text[start:end] in text for start, end in offsets)
+    assert [text[start:end] for start, end in offsets[-4:]] == ["😀"] * 4
 
 
 def test_batches_hold_every_prompt_once_and_are_no_longer_than_asked():
@@ -164,12 +230,13 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         load_language_model(tmp_path)
 
 
-def test_a_file_that_is_no_model_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("content", [b"", b"GGUF\x03\x00\x00\x00", b"nonsense" * 100], ids=["empty", "short", "other"])
+def test_a_file_that_is_no_model_is_refused(tmp_path, monkeypatch, content):
     monkeypatch.setenv("BAYESLINK_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "bad.gguf").write_bytes(b"nonsense" * 100)
+    (tmp_path / "bad.gguf").write_bytes(content)
     with pytest.raises(ValueError, match="cannot be unpacked"):
         load_language_model(tmp_path / "bad.gguf")
-    assert not [path for path in (tmp_path / "cache" / "models").iterdir() if not path.name.startswith(".unpack")]
+    assert not list((tmp_path / "cache" / "models").iterdir())
 
 
 def test_an_encoder_is_refused():
@@ -194,9 +261,9 @@ def test_numbers_of_the_anchor_attention_by_hand():
     query = torch.zeros(1, 2, 3, 2)
     query[0, :, 2] = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     key = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]]])
-    found = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([2]), None, None)
+    found = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([2]), None)
     first, second = np.exp([1.0, 0.0, 1.0]), np.exp([0.0, 2.0, 2.0])
     expected = np.stack([first / first.sum(), second / second.sum()])
     assert np.allclose(found[0].numpy(), expected)
-    short = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([0]), None, None)
+    short = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([0]), None)
     assert short[0].tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]

@@ -54,6 +54,28 @@ def test_columns_move_with_their_tables():
         assert np.allclose(moved.values[:, other == place], plain.values[:, owner == table], atol=1e-12)
 
 
+def test_identifiers_and_types_are_the_columns_own():
+    """The table's name beside a column is no identifier of its, and no date."""
+    tables = (
+        Table("ships", (Column("shipName"), Column("home_port"))),
+        Table("race_dates", (Column("id", "int"), Column("winner", "text"))),
+    )
+    graph = SchemaGraph("identifiers", tables)
+    asked = ["home_port = 3 refers to a port", "Show ships shipname, in 1999"]
+    evidence = column_evidence(asked, graph)
+    hint, date = (evidence.names.index(name) for name in ("identifier_hint", "literal_date"))
+    assert evidence.values[0, :, hint].tolist() == [0.0, pytest.approx(np.log(2)), 0.0, 0.0]
+    assert evidence.values[1, :, hint].tolist() == [pytest.approx(np.log(2)), 0.0, 0.0, 0.0]
+    assert (evidence.values[1, :, date] == 0).all()
+
+
+def test_a_schema_is_indexed_once(graph):
+    from bayeslink.evidence import columns
+
+    assert columns._BESIDE(graph) is columns._BESIDE(graph)
+    assert columns.column_channels("lexical") is columns.column_channels("lexical")
+
+
 def test_a_schema_without_columns_has_no_row():
     evidence = column_evidence(["who?"], SchemaGraph("bare", (Table("t", ()),)))
     assert evidence.values.shape == (1, 0, len(evidence.names))

@@ -69,6 +69,43 @@ def test_a_column_that_no_table_has_is_not_told():
         gold_columns("SELECT c.colour FROM customer c", GRAPH)
 
 
+TWO = SchemaGraph(
+    "two",
+    (
+        Table("t", (Column("x"), Column("id")), schema="a"),
+        Table("t", (Column("y"), Column("id")), schema="b"),
+        Table("events_*", (Column("kind"),), schema="log"),
+    ),
+    dialect="postgres",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT x FROM a.t", {(0, 0)}),
+        ("SELECT * FROM a.t", {(0, 0), (0, 1)}),
+        ("SELECT u.x, v.y FROM a.t u JOIN b.t v ON u.id = v.id", {(0, 0), (1, 0), (0, 1), (1, 1)}),
+        ("SELECT a.t.x FROM a.t", {(0, 0)}),
+        ("SELECT kind FROM log.events_2020", {(2, 0)}),
+    ],
+)
+def test_tables_of_several_schemas_and_families_are_told_apart(query, expected):
+    found = gold_columns(query, TWO)
+    assert (found.columns, found.unknown) == (expected, ())
+
+
+def test_a_table_that_two_schemas_have_is_refused():
+    with pytest.raises(UnresolvedQueryError, match="ambiguous table t"):
+        gold_columns("SELECT id FROM t", TWO)
+
+
+@pytest.mark.parametrize("name", ["`colour`", "[colour]", "colour"])
+def test_only_double_quotes_make_a_string(name):
+    assert gold_columns(f"SELECT {name} FROM customer", GRAPH).unknown != ()
+    assert gold_columns('SELECT "colour" FROM customer', GRAPH) == (frozenset(), ())
+
+
 @pytest.mark.parametrize("query", ["SELECT FROM WHERE", "DROP TABLE orders", "SELECT 1; SELECT 2", ""])
 def test_what_is_no_query_is_refused(query):
     with pytest.raises(UnresolvedQueryError):
