@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks posteriors evidence trees clean
+.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks posteriors evidence trees encoder clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -16,7 +16,7 @@ SHARING := recovery overconfidence abstention joint_distribution baselines
 PARALLEL := simulation
 LONG := exact_cost laplace_and_hmc rank_calibration learning_curve unseen_databases model_comparison prior_scales \
 	evidence_channels pooled_catalogue cover_levels risk_coverage
-KINDS := lexical embedding boosted boosted_lexical
+KINDS := lexical embedding boosted boosted_lexical learned
 STORED := $(patsubst experiments/%/table.json,%,$(wildcard experiments/*/table.json))
 NOTEBOOKS := $(patsubst %.py,%.ipynb,$(wildcard notebooks/[0-9]*.py))
 
@@ -108,12 +108,19 @@ evidence: .venv/.embeddings ## rebuild data/evidence from the benchmarks' texts 
 	$(BIN)/python scripts/build_evidence.py --rich
 
 trees: .venv/.installed ## train the boosted trees again, and score data/evidence with them
-	$(BIN)/python scripts/train_boosted.py
+	$(BIN)/python scripts/train_boosted.py && $(BIN)/python scripts/train_boosted.py --learned
+
+encoder: .venv/.embeddings ## train the learned text channel (hours; goes on where it was stopped) and store its scores
+	for fold in 0 1; do $(BIN)/python scripts/train_encoder.py --out output/encoder/$$fold --fold $$fold --steps 600; done
+	$(BIN)/python scripts/train_encoder.py --out output/encoder --steps 1000
+	$(BIN)/python scripts/train_encoder.py --out output/encoder --store
 
 posteriors: $(KINDS:%=bayeslink/posteriors/%.nc) ## refit the shipped posteriors
 
 $(patsubst %,bayeslink/posteriors/%.nc,$(filter boosted%,$(KINDS))): \
 	data/evidence/boosted/spider-train.npz data/evidence/boosted/bird-train.npz
+
+bayeslink/posteriors/learned.nc: data/evidence/learned/spider-train.npz data/evidence/learned/bird-train.npz
 
 bayeslink/posteriors/%.nc: .venv/.installed data/evidence/spider-train.npz data/evidence/bird-train.npz
 	$(BIN)/bayeslink fit --data spider --split train --data bird-train --channels $* --max-tables 30 \

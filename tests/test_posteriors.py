@@ -10,7 +10,7 @@ from bayeslink.provenance import sha256
 from bayeslink.schema.split import twins_of
 
 
-@pytest.fixture(scope="module", params=["lexical", "embedding", "boosted", "boosted_lexical"])
+@pytest.fixture(scope="module", params=["lexical", "embedding", "boosted", "boosted_lexical", "learned"])
 def shipped(request):
     return request.param, load_posteriors(shipped_path(request.param))
 

@@ -7,6 +7,8 @@
     boosted          trees trained on `rich_embedding` (`boosted`), one channel
     boosted_names    the same without column descriptions
     boosted_lexical  trees trained on `rich`
+    learned          trees trained on `rich_embedding` and the learned text channel (`encoder`)
+    learned_names    the same without column descriptions
     attention        `embedding` with the attention of a language model (`attention`)
 
 The rich kinds read names, columns, descriptions, types and shape apart (`fields`, `phrases`, `hints`), and leave out
@@ -20,6 +22,7 @@ from bayeslink.evidence.attention import AttentionChannel, AttentionHead
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
+from bayeslink.evidence.encoder import EncoderMatch
 from bayeslink.evidence.fields import BestColumn, Field, FieldBM25, FieldOverlap, Match, NameMatch
 from bayeslink.evidence.fields_embedding import Cosine, FieldCosine
 from bayeslink.evidence.hints import IdentifierHint, Literal, LiteralType, Shape, TableShape
@@ -28,7 +31,9 @@ from bayeslink.evidence.phrases import PhraseMatch
 
 __all__ = [
     "ATTENTION_HOME",
+    "BOOSTED",
     "KINDS",
+    "LEARNED",
     "TREES",
     "TREES_HOME",
     "attention_channel",
@@ -37,8 +42,10 @@ __all__ = [
     "trees_base",
 ]
 
-TREES = ("boosted", "boosted_names", "boosted_lexical")
-"""Lists of one channel that trees make of others."""
+BOOSTED = ("boosted", "boosted_names", "boosted_lexical")
+LEARNED = ("learned", "learned_names")
+TREES = (*BOOSTED, *LEARNED)
+"""Lists of one channel that trees make of others: of cheap channels, and of these with the learned text channel."""
 
 KINDS = ("lexical", "embedding", "rich", "rich_embedding", *TREES, "attention")
 """Names of the lists of channels."""
@@ -133,8 +140,8 @@ def channels_named(names: Sequence[str], model: str | None = None) -> tuple[Chan
                 "the posterior was fitted on"
             )
         known[channel.name] = channel
-    comments = (FieldOverlap(Field.COMMENT), FieldBM25(Field.COMMENT))
-    known |= {channel.name: channel for channel in comments}
+    others = (FieldOverlap(Field.COMMENT), FieldBM25(Field.COMMENT), EncoderMatch(False), EncoderMatch(True))
+    known |= {channel.name: channel for channel in others}
     if missing := [name for name in names if name not in known]:
         there = ", ".join(sorted({*known, *TREES, "attention"}))
         raise ValueError(
@@ -155,7 +162,8 @@ def trees_base(kind: str) -> tuple[str, ...]:
     if kind not in TREES:
         raise ValueError(f"channels={kind!r}: use one of {', '.join(TREES)}")
     names = [channel.name for channel in default_channels("rich" if kind == "boosted_lexical" else "rich_embedding")]
-    return tuple(name for name in names if kind != "boosted_names" or not name.endswith("_descriptions"))
+    names += ["encoder_columns", "encoder_descriptions"] if kind in LEARNED else []
+    return tuple(name for name in names if not kind.endswith("_names") or not name.endswith("_descriptions"))
 
 
 def _rich() -> tuple[Channel, ...]:

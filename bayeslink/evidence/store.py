@@ -6,8 +6,9 @@ precision and `gold [pairs]` over (question, table) pairs, row by row; `group` o
 Its only texts are the names of channels and the keys of databases. Same evidence, same bytes.
 
 Sets lie in families, which differ in their channels alone: the paper's in the folder itself, the fields' in `rich`,
-what trees make of these in `boosted`, a peer's own score of each table in `schemagate`; the second and third also hold
-Spider's robustness sets.
+what trees make of these in `boosted`, a peer's own score of each table in `schemagate`, the scores of the learned text
+channel in `encoder`, what trees make of it and the fields' together in `learned`; all but the first and the peer's also
+hold Spider's robustness sets.
 """
 
 import io
@@ -51,7 +52,7 @@ SETS = ("spider-train", "spider-dev", "bird-dev", "bird-dev-evidence", "bird-tra
 ROBUSTNESS_SETS = ("spider-syn-dev", "spider-realistic")
 """Spider dev asked in other words, in every family but the first; their gold and databases are Spider dev's."""
 
-FAMILIES = ("", "rich", "boosted", "schemagate")
+FAMILIES = ("", "rich", "boosted", "schemagate", "encoder", "learned")
 """Folders of the families, below `evidence_home`."""
 
 

@@ -12,7 +12,8 @@ from bayeslink.evaluation.report import evaluate, fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.boosted import fit_first
 from bayeslink.evidence.channel import Evidence
-from bayeslink.evidence.kinds import TREES, default_channels
+from bayeslink.evidence.kinds import BOOSTED as TREES
+from bayeslink.evidence.kinds import default_channels
 from bayeslink.evidence.store import load_evidence, load_twins
 from bayeslink.evidence.trees import TreeSettings
 from bayeslink.inference.posterior import load_posteriors, shipped_path

@@ -4,7 +4,7 @@ from channel_times import timings
 from evidence_rows import RICH, alone, fitted, without
 from shrinkage import shrunk
 
-from bayeslink.evidence.kinds import TREES
+from bayeslink.evidence.kinds import BOOSTED as TREES
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
 from bayeslink.inference.posterior import shipped_path

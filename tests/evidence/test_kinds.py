@@ -1,13 +1,25 @@
 """The lists of channels: stable names, one field each, and every channel found by its name."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import QUESTIONS
 from fields_cases import described
 
+from bayeslink.evidence import attention
+from bayeslink.evidence.attention import AttentionHead
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, compute_evidence
-from bayeslink.evidence.kinds import KINDS, TREES, channels_named, default_channels, trees_base
+from bayeslink.evidence.kinds import (
+    ATTENTION_HOME,
+    KINDS,
+    TREES,
+    attention_channel,
+    channels_named,
+    default_channels,
+    trees_base,
+)
 
 RICH = (
     *("name_share", "name_any", "name_full", "phrase_name", "bm25_name"),
@@ -30,8 +42,8 @@ NAMES = {
 
 
 def test_default_channels():
-    assert tuple(NAMES) == KINDS
-    channels = {channel.name: channel for kind in KINDS for channel in default_channels(kind)}
+    assert (*NAMES, "attention") == KINDS
+    channels = {channel.name: channel for kind in NAMES for channel in default_channels(kind)}
     for kind, names in NAMES.items():
         assert tuple(channel.name for channel in default_channels(kind)) == names
     assert len({channel.identity for channel in channels.values()}) == len(channels)
@@ -47,7 +59,7 @@ def test_channels_are_found_by_name():
         assert tuple(channel.name for channel in channels_named(names)) == names
     with pytest.raises(
         ValueError,
-        match=r"channels='bm25,telepathy': telepathy unknown; use one of the lists lexical, .* channels best_col",
+        match=r"channels='bm25,telepathy': telepathy unknown; use one of the lists .* channels attention, best_col",
     ):
         channels_named(("bm25", "telepathy"))
     with pytest.raises(ValueError, match="channels='bm25,bm25': a channel is named twice"):
@@ -69,12 +81,39 @@ def test_trees_read_what_they_were_trained_on():
     assert len(without) == len(RICH) + len(COSINES) - 4
     assert trees_base("boosted") == (*RICH, *COSINES)
     assert trees_base("boosted_lexical") == RICH
+    assert trees_base("learned") == (*RICH, *COSINES, "encoder_columns", "encoder_descriptions")
+    assert [*trees_base("learned_names")] == [*without, "encoder_columns"]
     for kind in TREES:
         (channel,) = default_channels(kind)
         assert isinstance(channel, BoostedChannel)
         assert channel.trees.channels == trees_base(kind) == tuple(base.name for base in channel.base)
     with pytest.raises(ValueError, match="channels='rich': use one of boosted"):
         trees_base("rich")
+
+
+def test_attention_is_read_where_a_head_is_named(tmp_path, monkeypatch):
+    # To see whether it is a channel, the check of types asks for its identity, which needs the weights.
+    monkeypatch.setattr(attention, "language_model", lambda *_: SimpleNamespace(revision="0"))
+    AttentionHead("tiny", layer=1).save(tmp_path / "head.json")
+    own, other = (str(tmp_path / name) for name in ("head.json", "."))
+    channel = attention_channel(own)
+    assert channel.name == f"attention_{channel.head.digest[:8]}"
+    assert attention_channel(other).name == channel.name
+    names = tuple(item.name for item in default_channels("attention", own))
+    assert names == (*NAMES["embedding"], channel.name)
+    assert tuple(item.name for item in channels_named(names, own)) == names
+    with pytest.raises(ValueError, match=r"its channel is attention_[0-9a-f]{8}, asked for is attention_0"):
+        channels_named(("bm25", "attention_0"), own)
+    with pytest.raises(ValueError, match="none of bm25 reads a language model; leave it out"):
+        channels_named(("bm25",), own)
+    with pytest.raises(ValueError, match="channels rich read no language model"):
+        default_channels("rich", own)
+
+
+@pytest.mark.skipif((ATTENTION_HOME / "head.json").is_file(), reason="the package carries an adapter")
+def test_without_an_adapter_in_the_package_a_head_must_be_named():
+    with pytest.raises(ValueError, match="the package carries no adapter; name the folder of one"):
+        default_channels("attention")
 
 
 def test_trees_score_a_schema_without_embeddings():

@@ -16,7 +16,8 @@ from bayeslink.evidence.benchmark import corpus_evidence, question_text
 from bayeslink.evidence.cache import checkout
 from bayeslink.evidence.channel import Evidence, covariates
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine
-from bayeslink.evidence.kinds import TREES_HOME
+from bayeslink.evidence.encoder import ENCODER_FILE
+from bayeslink.evidence.kinds import TREES, TREES_HOME
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.store import (
     ROBUSTNESS_SETS,
@@ -32,6 +33,8 @@ from bayeslink.evidence.store import (
     stored_files,
 )
 from bayeslink.evidence.trees import Trees
+from bayeslink.inference.posterior import load_posteriors, shipped_path
+from bayeslink.model.hierarchy import Variant
 from bayeslink.schema.corpus import Corpus, Question, read_corpus
 from bayeslink.schema.split import are_twins
 
@@ -280,38 +283,45 @@ def test_robustness_sets_ask_about_the_databases_of_spider_dev(name):
         load_evidence(name, ("token_overlap",))
 
 
-@pytest.mark.parametrize("family", ["rich", "boosted"])
+@pytest.mark.parametrize("family", ["rich", "boosted", "encoder", "learned"])
 def test_families_are_what_their_manifests_say(family):
     folder = evidence_home() / family
     manifest = json.loads((folder / "manifest.json").read_text())
     assert set(manifest["files"]) == {f"{name}.npz" for name in (*SETS, *ROBUSTNESS_SETS)}
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-    if family == "boosted":
+    if family == "encoder":
+        assert manifest["encoder"] == hashlib.sha256(ENCODER_FILE.read_bytes()).hexdigest()
+        trained = load_posteriors(shipped_path("learned"))[Variant.INDEPENDENT].databases
+        assert {"/".join(key) for key in trained} <= set(manifest["folds"])
+    if family in ("boosted", "learned"):
         held = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
         twins = load_twins()
         barred = {"/".join(key) for key in held | {twin for key in held for twin in twins[key]}}
         assert not barred & set(manifest["training"])
-        rich = json.loads((evidence_home() / "rich" / "manifest.json").read_text())["files"]
-        assert manifest["inputs"] == rich
+        read = {}
+        for part in ("rich", "encoder")[: 1 + (family == "learned")]:
+            files = json.loads((evidence_home() / part / "manifest.json").read_text())["files"]
+            read |= files if family == "boosted" else {f"{part}/{name}": digest for name, digest in files.items()}
+        assert manifest["inputs"] == read
         for kind, digest in manifest["trees"].items():
             assert hashlib.sha256((TREES_HOME / f"{kind}.json.gz").read_bytes()).hexdigest() == digest
 
 
 @pytest.mark.parametrize("name", ["spider-dev", "bird-dev-evidence", "spider-realistic"])
 def test_stored_scores_are_those_of_the_trees(name):
-    kinds = ("boosted", "boosted_names", "boosted_lexical")
-    for kind in kinds:
+    for kind in TREES:
         trees = Trees.load(TREES_HOME / f"{kind}.json.gz")
         base, stored = load_evidence(name, trees.channels), load_evidence(name, (kind,))
         for raw, found in zip(base[:3], stored[:3], strict=True):
             np.testing.assert_allclose(trees.score(raw), found.values[:, :, 0], atol=2e-6)
 
 
-def test_training_databases_are_scored_by_trees_that_have_not_seen_them():
+@pytest.mark.parametrize("kind", ["boosted", "learned"])
+def test_training_databases_are_scored_by_trees_that_have_not_seen_them(kind):
     """Their own trees would rank them better than these do."""
-    trees = Trees.load(TREES_HOME / "boosted.json.gz")
-    base, stored = load_evidence("bird-train", trees.channels)[:20], load_evidence("bird-train", ("boosted",))[:20]
+    trees = Trees.load(TREES_HOME / f"{kind}.json.gz")
+    base, stored = load_evidence("bird-train", trees.channels)[:20], load_evidence("bird-train", (kind,))[:20]
     seen = np.mean([average_precision(trees.score(item), item.gold).mean() for item in base])
     cross = np.mean([average_precision(item.values[:, :, 0], item.gold).mean() for item in stored])
     assert cross < seen - 0.005
@@ -320,7 +330,9 @@ def test_training_databases_are_scored_by_trees_that_have_not_seen_them():
 @pytest.mark.parametrize("name", SETS)
 def test_families_hold_the_same_questions_in_the_same_order(name):
     """`load_evidence` puts the channels of several families side by side, question by question."""
-    parts = [load_evidence(name, (channel,)) for channel in ("bm25", "name_any", "boosted")]
+    parts = [
+        load_evidence(name, (channel,)) for channel in ("bm25", "name_any", "boosted", "encoder_columns", "learned")
+    ]
     for first, *others in zip(*parts, strict=True):
         for other in others:
             assert other.key == first.key
