@@ -231,9 +231,9 @@ def test_twenty_steps_of_training_lower_the_loss_of_real_weights(smollm2, graph,
         Example("Names of the crew", graph, frozenset([3]), frozenset([(3, 2)])),
     ]
     fresh = load_language_model("smollm2")
-    settings = TrainSettings(steps=20, batch=2, every=5, rate=2e-3)
+    settings = TrainSettings(steps=20, batch=2, every=5, rate=2e-3, shuffle=False)
     train(fresh, AttentionHead("smollm2", layer=4, head=0), examples, [], tmp_path, settings)
     losses = [
         line["loss"] for line in map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines()) if "loss" in line
     ]
-    assert losses[-1] < 0.7 * losses[0]
+    assert losses[-1] < 0.2 * losses[0]
