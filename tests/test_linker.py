@@ -312,7 +312,7 @@ def rich_posterior(forms=()) -> Posterior:
 @pytest.mark.parametrize("kind", ["rich", "rich_embedding"])
 def test_a_kind_without_a_shipped_posterior_is_refused(sales, kind):
     with pytest.raises(
-        ValueError, match=f"channels='{kind}': the package carries no such posterior; use lexical or emb"
+        ValueError, match=f"channels='{kind}': the package carries no such posterior; use lexical or learned or emb"
     ):
         SchemaLinker.from_database(sales, channels=kind)
 
