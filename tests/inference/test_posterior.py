@@ -471,6 +471,6 @@ def test_arviz_coordinates_with_all_terms():
 
 def test_an_unknown_shipped_posterior_is_refused():
     with pytest.raises(
-        ValueError, match=r"channels='other': the package carries no such posterior; use lexical or learned or embedding"
+        ValueError, match=r"channels='other': the package carries no such posterior; use lexical or learned or emb"
     ):
         shipped_path("other")
