@@ -19,7 +19,7 @@ METHODS = {
 def where(rows: pd.DataFrame) -> pd.Series:
     """Benchmark, and whether descriptions were read."""
     names = rows["data"].map(DEV_SETS)
-    return names + rows["list"].map({"boosted_names": ", names only"}).fillna("")
+    return names + rows["list"].map({"learned_names": ", names only"}).fillna("")
 
 
 def main(arguments: list[str] | None = None) -> None:

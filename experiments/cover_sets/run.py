@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     for row in table:
         # The benchmark is the last part of a figure's name, with `_names` where descriptions are not read.
         bench = row["data"].replace("-dev", "").replace("-", "_")
-        bench += "_names" if row["list"] == "boosted_names" else ""
+        bench += "_names" if row["list"] == "learned_names" else ""
         lead = "" if row["variant"] == "hierarchical" else f"{row['variant']}_"
         if not row["peer"]:
             percent = round(100 * row["level"])

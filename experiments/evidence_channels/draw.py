@@ -9,7 +9,13 @@ from bayeslink.plots.criticism import draw_forest
 from bayeslink.plots.style import new_figure, save
 
 PLACES = {"spider-dev": "Spider dev", "bird-dev": "BIRD dev", "bird-dev-evidence": "BIRD dev + evidence"}
-TREES = {"boosted": "trees", "boosted_names": "trees, names only", "boosted_lexical": "trees, no embeddings"}
+TREES = {
+    "boosted": "trees",
+    "boosted_names": "trees, names only",
+    "boosted_lexical": "trees, no embeddings",
+    "learned": "trees with encoder",
+    "learned_names": "same, names only",
+}
 LISTS = {"embedding": "paper's three", "chosen": "five of the fields"} | TREES
 VARIANTS = {
     "independent": "independent",

@@ -12,14 +12,15 @@ from bayeslink.evaluation.report import evaluate, fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.boosted import fit_first
 from bayeslink.evidence.channel import Evidence
-from bayeslink.evidence.kinds import BOOSTED as TREES
-from bayeslink.evidence.kinds import default_channels
+from bayeslink.evidence.kinds import TREES, default_channels
 from bayeslink.evidence.store import load_evidence, load_twins
 from bayeslink.evidence.trees import TreeSettings
 from bayeslink.inference.posterior import load_posteriors, shipped_path
 from bayeslink.model.hierarchy import Terms, Variant
 
 RICH = tuple(channel.name for channel in default_channels("rich_embedding"))
+TEXT = ("encoder_columns", "encoder_descriptions")
+"""The learned text channel."""
 SCORES = ("map", "all_gold_at_3", "all_gold_at_5", "joint_log_score", "ece", "exact_match")
 
 
@@ -27,7 +28,7 @@ def alone(config: Mapping) -> Iterator[dict]:
     """Every channel's own ranking, and that of the trees."""
     for data in config["sets"]:
         for item in ("rich", "trees"):
-            channels = RICH if item == "rich" else TREES
+            channels = (*RICH, *TEXT) if item == "rich" else TREES
             evidences = load_evidence(data, channels)
             for place, channel in enumerate(channels):
                 ranked = [evidence.values[:, :, place] for evidence in evidences]

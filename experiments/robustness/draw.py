@@ -9,7 +9,7 @@ from bayeslink.plots.criticism import draw_forest
 from bayeslink.plots.style import new_figure, save
 
 PLACES = {"spider-dev": "Spider dev", "spider-syn-dev": "Spider-Syn", "spider-realistic": "Spider-Realistic"}
-NAMES = {"boosted": "trees", "boosted_lexical": "trees, no embeddings"}
+NAMES = {"learned": "trees with encoder", "boosted": "trees", "boosted_lexical": "trees, no embeddings"}
 
 
 def main(arguments: list[str] | None = None) -> None:
