@@ -2,9 +2,11 @@
 
     python scripts/train_attention.py train --out FOLDER               # hours; a second call goes on
     python scripts/train_attention.py train --out FOLDER --minutes 40  # stops in time; the checkpoint keeps the rest
+    python scripts/train_attention.py pack --out FOLDER                # the adapter in a quarter of its size
     python scripts/train_attention.py heads --out FOLDER               # mean average precision of every head, untrained
-    python scripts/train_attention.py score --out FOLDER               # scores of the sets by the adapter
+    python scripts/train_attention.py score --out FOLDER               # scores of the sets by the packed adapter
     python scripts/train_attention.py score --out FOLDER --untrained   # and by the plain model at the best head
+    python scripts/train_attention.py fit                              # posteriors of tables and columns on the scores
 
 The databases of Spider train are dealt into tenths with their twins; those of Spider dev, BIRD dev and their twins are
 in none. Seven tenths train the adapter, one tells when to stop, and two are kept for the posterior, which so meets
@@ -14,7 +16,9 @@ set, as the channel and the columns read them.
 
 import argparse
 import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,16 +26,25 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from bayeslink.evaluation.questions import Questions
+from bayeslink.evaluation.report import fit_posteriors
+from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.attention import AttentionHead, find_head, score_candidates
 from bayeslink.evidence.attention_model import load_language_model
 from bayeslink.evidence.attention_prompt import Instruction, Level, Pooling, copying_prompt
-from bayeslink.evidence.attention_training import Example, TrainSettings, train
+from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, joined_evidence, stored_attention
+from bayeslink.evidence.attention_training import Example, TrainSettings, pack_adapter, train
 from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.cache import replace_file
-from bayeslink.evidence.store import load_evidence, load_twins, save_arrays
+from bayeslink.evidence.columns import column_evidence
+from bayeslink.evidence.kinds import ATTENTION_HOME
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins, save_arrays
+from bayeslink.inference.columns import ColumnRows, fit_columns
+from bayeslink.inference.posterior import save_posteriors, shipped_path
+from bayeslink.model.hierarchy import Terms, Variant
 from bayeslink.schema.corpus import Question, data_home, read_corpus
-from bayeslink.schema.gold import UnresolvedQueryError, resolve
-from bayeslink.schema.gold_columns import gold_columns
+from bayeslink.schema.gold import resolve
+from bayeslink.schema.gold_columns import told_columns
 from bayeslink.schema.graph import SchemaGraph
 from bayeslink.schema.split import folds_by_database
 
@@ -40,8 +53,6 @@ RESERVED = (0, 1)
 """Tenths kept for the posterior."""
 STOPPING = (2,)
 """Tenths that tell when to stop."""
-SETS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}
-SETS |= {"bird-dev-evidence": ("bird", None, True), "spider-reserved": ("spider", "train", False)}
 
 
 class Asked(NamedTuple):
@@ -54,7 +65,10 @@ class Asked(NamedTuple):
 
 
 def databases(folder: str, split: str | None, with_evidence: bool = False) -> Iterator[Asked]:
-    """Databases in the order of their ids, as the stored evidence has them; see `_columns` for gold."""
+    """Databases in the order of their ids, as the stored evidence has them.
+
+    No gold columns where they cannot all be told, so that no loss and no score counts what is left of them.
+    """
     corpus = read_corpus(data_home() / folder, split=split)
     gold = resolve(corpus).gold
     for db_id in sorted(corpus.schemas):
@@ -63,20 +77,14 @@ def databases(folder: str, split: str | None, with_evidence: bool = False) -> It
         if kept:
             examples = [
                 Example(
-                    question_text(question, with_evidence), graph, gold[question.id], _columns(question.query, graph)
+                    question_text(question, with_evidence),
+                    graph,
+                    gold[question.id],
+                    told_columns(question.query, graph) or frozenset(),
                 )
                 for question in kept
             ]
             yield Asked((folder, db_id), graph, kept, examples)
-
-
-def _columns(query: str | None, graph: SchemaGraph) -> frozenset[tuple[int, int]]:
-    """Gold columns; none where they cannot all be told, so that no loss and no score counts what is left of them."""
-    try:
-        found = gold_columns(query or "", graph)
-    except UnresolvedQueryError:
-        return frozenset()
-    return frozenset() if found.unknown else found.columns
 
 
 def barred() -> set[tuple[str, str]]:
@@ -97,8 +105,9 @@ def tenths() -> dict[tuple[str, str], int]:
 def main() -> None:
     """Do one of the three."""
     parser = argparse.ArgumentParser(description="Train, probe or score the attention of a language model.")
-    parser.add_argument("task", choices=("train", "heads", "score"))
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("task", choices=("train", "pack", "heads", "score", "fit"))
+    parser.add_argument("--out", type=Path, default=Path("output/attention"), help="folder of the run")
+    parser.add_argument("--to", type=Path, help="pack, score, fit: where to write; the project's own folders")
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--layer", type=int, default=19)
     parser.add_argument("--head", type=int, default=0)
@@ -114,11 +123,12 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=400, help="heads: questions")
     parser.add_argument("--untrained", action="store_true", help="score: the plain model at the best head")
     parser.add_argument("--every-nth", type=int, default=1, help="score: one question in so many")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--sets", nargs="+", default=list(ATTENTION_SETS), choices=list(ATTENTION_SETS))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
-    {"train": run_training, "heads": run_heads, "score": run_scores}[options.task](options)
+    tasks = {"train": run_training, "pack": run_pack, "heads": run_heads, "score": run_scores, "fit": run_fit}
+    tasks[options.task](options)
 
 
 def run_training(options: argparse.Namespace) -> None:
@@ -175,8 +185,7 @@ def run_heads(options: argparse.Namespace) -> None:
         layer, head = model.layers[int(place[0])], int(place[1])
         report[level.value] = {"layer": layer, "head": head, "map": float(found.max()), "all": found.tolist()}
         AttentionHead(options.model, model.revision, layer, head, level).save(options.out / f"head_{level.value}.json")
-    content = json.dumps(report, indent=1).encode()
-    replace_file(options.out / "heads.json", lambda file: file.write(content))
+    write_json(options.out / "heads.json", report)
 
 
 def num_columns(item: Asked) -> int:
@@ -184,21 +193,67 @@ def num_columns(item: Asked) -> int:
     return sum(len(table.columns) for table in item.graph.tables)
 
 
+def run_pack(options: argparse.Namespace) -> None:
+    """The trained head with its packed adapter and the log of the run, as the package carries them."""
+    home = options.to or ATTENTION_HOME
+    head = AttentionHead.load(options.out / "head.json")
+    worst = pack_adapter(Path(head.adapter), home / "adapter")
+    replace(head, adapter="adapter").save(home / "head.json")
+    shutil.copy(options.out / "log.jsonl", home / "log.jsonl")
+    print(f"{home}: largest relative error of a layer {worst:.3f}")
+
+
 def run_scores(options: argparse.Namespace) -> None:
-    """s_c of every column for every question of the sets."""
-    head = AttentionHead.load(options.out / ("head_column.json" if options.untrained else "head.json"))
+    """s_c of every column for every question of the sets, and what they were made with."""
+    home = options.to or Path("data/attention")
+    head = AttentionHead.load(options.out / "head_column.json" if options.untrained else ATTENTION_HOME / "head.json")
     fold = tenths()
+    manifest_path = home / "manifest.json"
+    manifest = json.loads(manifest_path.read_text()) if manifest_path.is_file() else {}
+    manifest |= {"licence": "CC BY-SA 4.0", "reserved": sorted("/".join(key) for key in fold if fold[key] in RESERVED)}
+    label = "untrained" if options.untrained else "trained"
+    manifest[label] = asdict(head) | {"adapter": head.adapter_digest, "digest": head.digest}
     for name in options.sets:
-        folder, split, with_evidence = SETS[name]
+        folder, split, with_evidence = ATTENTION_SETS[name]
         arrays: dict[str, np.ndarray] = {}
         for item in tqdm(list(databases(folder, split, with_evidence)), desc=name, disable=None):
-            if name == "spider-reserved" and fold.get(item.key) not in RESERVED:
+            if name == RESERVED_SET and fold.get(item.key) not in RESERVED:
                 continue
             asked = item.examples[:: options.every_nth]
             found = score_candidates(head, [example.question for example in asked], item.graph)
             arrays[item.key[1]] = found.scores.astype(np.float32)
-        label = "untrained" if options.untrained else "trained"
-        save_arrays(options.out / "scores" / f"{label}-{name}.npz", arrays)
+        save_arrays(home / f"{label}-{name}.npz", arrays)
+        steps = manifest.setdefault("every_nth", {})
+        if steps.setdefault(name, options.every_nth) != options.every_nth:
+            raise SystemExit(f"{name} was scored with --every-nth {steps[name]} before; use the same")
+        write_json(manifest_path, manifest)
+
+
+def write_json(path: Path, content: dict) -> None:
+    """A JSON file, whole or not at all."""
+    text = json.dumps(content, indent=1).encode()
+    replace_file(path, lambda file: file.write(text))
+
+
+def run_fit(options: argparse.Namespace) -> None:
+    """The posteriors of tables and of columns that read attention, on the tenths kept for them."""
+    home = options.to or shipped_path("lexical").parent
+    items = list(stored_attention(RESERVED_SET))
+    evidences = joined_evidence(RESERVED_SET, items, ("token_overlap", "bm25", "embedding_cosine"))
+    questions = Questions(RESERVED_SET, tuple(evidences), 0, load_twins(), load_fingerprints())
+    settings = FitSettings(context=("log_num_tables", "evidence_mean", "evidence_max"))
+    settings = settings._replace(terms=Terms(correlated=True))
+    posteriors = fit_posteriors(questions, list(Variant), (), settings, effects=False, progress=True)
+    save_posteriors(home / "attention.nc", posteriors)
+    rows, names = [], ()
+    for item in tqdm(items, desc="columns", disable=None):
+        found = column_evidence(item.texts, item.graph, "attention", attention=item.scores["trained"])
+        kept = item.tables[:, item.owner] & item.told[:, None]
+        names = found.names
+        rows.append(ColumnRows(found.values[kept], item.gold[kept]))
+    counts = {"num_questions": int(sum(item.told.sum() for item in items))}
+    counts["num_left_out"] = sum(len(item.told) for item in items) - counts["num_questions"]
+    fit_columns(rows, names, counts).save(home / "columns_attention.json")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from bayeslink.evidence.attention import EPSILON, AttentionHead, Candidates, anchor_attention, table_distribution
@@ -35,7 +37,7 @@ from bayeslink.evidence.attention_prompt import Level, Pool, Prompt, candidates,
 from bayeslink.evidence.cache import replace_file
 from bayeslink.schema.graph import SchemaGraph
 
-__all__ = ["Example", "TrainSettings", "ranking_precision", "set_mass_loss", "train"]
+__all__ = ["Example", "TrainSettings", "pack_adapter", "ranking_precision", "set_mass_loss", "train"]
 
 
 class Example(NamedTuple):
@@ -235,6 +237,55 @@ def ranking_precision(model: LanguageModel, head: AttentionHead, examples: Seque
     if columns:
         result["column_map"] = float(np.mean(columns))
     return result | {"criterion": float(np.mean(list(result.values())))}
+
+
+def pack_adapter(folder: Path, out: Path) -> float:
+    """Write an adapter in a quarter of its size, in eight-bit floats that peft reads as they are.
+
+    The product B A of each layer is kept to some percent: A and B are multiplied by powers of two that bring them into
+    the range of float8_e4m3, the same product of powers for every layer, by which `lora_alpha` is divided. Layers that
+    the training did not move become zero.
+
+    Args:
+        folder: The adapter.
+        out: Folder of the packed one.
+
+    Returns:
+        The largest relative error of B A among the layers, in the Frobenius norm.
+
+    Raises:
+        ValueError: If the folder holds no adapter that was trained.
+    """
+    try:
+        weights = load_file(folder / "adapter_model.safetensors")
+        config = json.loads((folder / "adapter_config.json").read_text())
+    except (OSError, SafetensorError, ValueError) as error:
+        raise ValueError(f"folder={str(folder)!r}: no adapter ({error}); train one first") from error
+    layers = sorted({name.rpartition(".lora_")[0] for name in weights})
+    pairs = {name: (weights[f"{name}.lora_A.weight"], weights[f"{name}.lora_B.weight"]) for name in layers}
+    moved = {name: pair for name, pair in pairs.items() if all(part.any() for part in pair)}
+    if not moved:
+        raise ValueError(f"folder={str(folder)!r}: its adapter changes nothing; train it first")
+    scale = min(_room(a) * _room(b) for a, b in moved.values())
+    packed, worst = {}, 0.0
+    for name, (a, b) in pairs.items():
+        own = _room(a) if name in moved else 0.0
+        first, second = ((x * y).to(torch.float8_e4m3fn) for x, y in ((a, own), (b, scale / own if own else 0.0)))
+        packed |= {f"{name}.lora_A.weight": first, f"{name}.lora_B.weight": second}
+        if name in moved:
+            change = second.float() @ first.float() / scale - b @ a
+            worst = max(worst, (change.norm() / (b @ a).norm()).item())
+    out.mkdir(parents=True, exist_ok=True)
+    config |= {"lora_alpha": config["lora_alpha"] / scale, "base_model_name_or_path": ""}
+    config["target_modules"] = sorted(config["target_modules"])
+    save_file(packed, out / "adapter_model.safetensors", metadata={"format": "pt"})
+    (out / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    return worst
+
+
+def _room(weights: torch.Tensor) -> float:
+    """The largest power of two by which the weights stay below 256, inside the range of float8_e4m3."""
+    return 2.0 ** math.floor(math.log2(256 / weights.abs().max().item()))
 
 
 class _Prepared(NamedTuple):

@@ -19,7 +19,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from bayeslink.schema.gold import TableNames, UnresolvedQueryError, parsed_query
 from bayeslink.schema.graph import SchemaGraph
 
-__all__ = ["GoldColumns", "gold_columns"]
+__all__ = ["GoldColumns", "gold_columns", "told_columns"]
 
 
 class GoldColumns(NamedTuple):
@@ -75,6 +75,20 @@ def gold_columns(query: str, graph: SchemaGraph) -> GoldColumns:
             if not hits and not _is_known(column, scope) and not _is_string(column, query, graph):
                 unknown.add(column.sql())
     return GoldColumns(frozenset(found), tuple(sorted(unknown)))
+
+
+def told_columns(query: str | None, graph: SchemaGraph) -> frozenset[tuple[int, int]] | None:
+    """Positions of the columns that a query reads; None where they cannot all be told.
+
+    Args:
+        query: SQL in the graph's dialect, or None.
+        graph: The schema.
+    """
+    try:
+        found = gold_columns(query or "", graph)
+    except UnresolvedQueryError:
+        return None
+    return None if found.unknown else found.columns
 
 
 def _renamed(tree: exp.Expression, graph: SchemaGraph) -> dict[str, set[int]]:

@@ -1,0 +1,189 @@
+"""Rankings, selections and probabilities from stored attention, beside cheap channels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from stored_attention import Columns, stored_columns
+
+from bayeslink.baselines.cutoffs import top_p
+from bayeslink.evaluation.calibration import calibration_error, marginal_log_score, mean_shift
+from bayeslink.evaluation.comparison import clustered_bootstrap, paired_difference, question_clusters
+from bayeslink.evaluation.questions import Questions
+from bayeslink.evaluation.ranking import average_precision
+from bayeslink.evaluation.recovery import precision, recall, strict_recall
+from bayeslink.evaluation.report import fit_posteriors
+from bayeslink.evaluation.schemes import FitSettings, transfer
+from bayeslink.evidence.attention import EPSILON, Candidates, table_distribution
+from bayeslink.evidence.channel import Evidence
+from bayeslink.evidence.columns import column_channels, column_evidence, column_graph
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
+from bayeslink.inference.columns import ColumnPosterior, shipped_columns
+from bayeslink.inference.posterior import load_posteriors, shipped_path
+from bayeslink.model.hierarchy import Variant
+
+MODELS = {"trained": "s", "untrained": "u"}
+RANKINGS = {"bm25_columns": "bm25", "cosine_columns": "minilm"}
+VARIANTS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.HIERARCHICAL)
+TABLE_RANKINGS = {"bm25": "bm25", "embedding_cosine": "minilm"}
+
+
+def rows_of(config: Mapping) -> Iterator[dict]:
+    """Every row of the table."""
+    found = {name: list(stored_columns(name)) for name in (*config["sets"], config["reserved"])}
+    for name in config["sets"]:
+        yield from table_rankings(name, found[name], config)
+        yield from column_rows(name, found[name], config)
+    yield from posterior_rows(found, config)
+
+
+def _evidences(name: str, columns: Sequence[Columns], channels: Sequence[str]) -> list[Evidence]:
+    """Stored evidence of the same questions, with log pi_t of the trained model as channel `attention`."""
+    source = "spider-train" if name == "spider-reserved" else name
+    stored = {item.key: item for item in load_evidence(source, channels)}
+    joined = []
+    for item in columns:
+        own = stored[item.key].select_questions(item.places)
+        if own.gold is None or not np.array_equal(own.gold, item.tables):
+            raise ValueError(f"stored evidence and attention of {item.key} hold other questions; score them again")
+        candidates = Candidates(item.attention["trained"], item.owner, np.zeros(len(item.owner), dtype=np.int64))
+        share = np.log(table_distribution(candidates, own.num_tables) + EPSILON)
+        values = np.concatenate([own.values, share[..., None]], axis=2)
+        joined.append(replace(own, channels=(*own.channels, "attention"), values=values))
+    return joined
+
+
+def _interval(values: np.ndarray, databases: list, groups: np.ndarray, config: Mapping) -> dict:
+    found = clustered_bootstrap(values, databases, groups, config["resamples"], np.random.default_rng(config["seed"]))
+    return {"value": found.estimate, "lower": found.lower, "upper": found.upper, "questions": len(values)}
+
+
+def table_rankings(name: str, columns: Sequence[Columns], config: Mapping) -> Iterator[dict]:
+    """Mean average precision of tables by attention, summed over their columns, and by two cheap channels."""
+    evidences = _evidences(name, columns, list(TABLE_RANKINGS))
+    databases, groups = question_clusters(evidences)
+    scores = {
+        label: [item.values[..., item.channels.index(c)] for item in evidences] for c, label in TABLE_RANKINGS.items()
+    }
+    for model, label in MODELS.items():
+        if all(model in item.attention for item in columns):
+            scores[label] = [
+                table_distribution(
+                    Candidates(item.attention[model], item.owner, np.zeros(len(item.owner), dtype=np.int64)),
+                    item.graph.num_tables,
+                )
+                for item in columns
+            ]
+    for label, own in scores.items():
+        values = np.concatenate([average_precision(s, np.asarray(e.gold)) for s, e in zip(own, evidences, strict=True)])
+        yield {"part": "tables", "name": label, "data": name, **_interval(values, databases, groups, config)}
+
+
+def column_rows(name: str, columns: Sequence[Columns], config: Mapping) -> Iterator[dict]:
+    """Rankings of columns, top-p selections of attention, and the calibration of the posteriors of columns."""
+    evidences = _evidences(name, columns, ["bm25"])
+    databases, groups = question_clusters(evidences)
+    some = np.concatenate([item.gold.any(axis=1) for item in columns])
+    scores: dict[str, list[np.ndarray]] = {}
+    for channel in channels_of_columns(config):
+        read = next(item for item in column_channels("embedding") if item.name == channel)
+        scores[RANKINGS[channel]] = [read.score(item.texts, column_graph(item.graph)) for item in columns]
+    for model, label in MODELS.items():
+        if all(model in item.attention for item in columns):
+            scores[label] = [item.attention[model] for item in columns]
+    tables = table_probabilities(name, columns, config)
+    for chosen in config["columns"]:
+        shipped = ColumnPosterior.load(shipped_columns(chosen))
+        given = [shipped.given_table(column_evidence(item.texts, item.graph, chosen).values) for item in columns]
+        joint = [tables[item.key][:, item.owner] * p for item, p in zip(columns, given, strict=True)]
+        scores[f"posterior_{chosen}"] = joint
+        held = np.concatenate([p[item.tables[:, item.owner]] for item, p in zip(columns, given, strict=True)])
+        read = np.concatenate([item.gold[item.tables[:, item.owner]] for item in columns])
+        for label, p, y in (
+            ("given_gold_tables", held, read),
+            ("joint", np.concatenate([p.ravel() for p in joint]), np.concatenate([c.gold.ravel() for c in columns])),
+        ):
+            for score, value in (
+                ("ece", calibration_error(p, y)),
+                ("mean_shift", mean_shift(p, y)),
+                ("log_score", marginal_log_score(p, y)),
+            ):
+                yield {"part": "calibration", "name": f"{chosen}_{label}_{score}", "data": name, "value": value}
+    for label, own in scores.items():
+        values = np.concatenate([average_precision(s, item.gold) for s, item in zip(own, columns, strict=True)])
+        row = _interval(
+            values[some], [d for d, kept in zip(databases, some, strict=True) if kept], groups[some], config
+        )
+        yield {"part": "columns", "name": label, "data": name, **row}
+    if all("trained" in item.attention for item in columns):
+        yield from selections(name, columns, some, config)
+
+
+def table_probabilities(name: str, columns: Sequence[Columns], config: Mapping) -> dict[tuple[str, str], np.ndarray]:
+    """Probability of each table by the package's posterior, on databases that it never saw."""
+    posterior = load_posteriors(shipped_path(config["tables"]))[Variant.HIERARCHICAL]
+    held = {item.key: item for item in load_evidence(name, posterior.channels)}
+    asked = [held[item.key].select_questions(item.places) for item in columns]
+    ((_, rows),) = transfer(asked, {Variant.HIERARCHICAL: posterior}, config["seed"])
+    return {row.key: row.marginals for row in rows}
+
+
+def channels_of_columns(config: Mapping) -> list[str]:
+    """Column rankings to compare with: embeddings only where a posterior of columns with them is asked for."""
+    return [name for name in RANKINGS if name != "cosine_columns" or "embedding" in config["columns"]]
+
+
+def selections(name: str, columns: Sequence[Columns], some: np.ndarray, config: Mapping) -> Iterator[dict]:
+    """Precision, recall, strict recall and size of top-p selections of columns at each temperature and mass."""
+    for temperature in config["temperatures"]:
+        for mass in config["masses"]:
+            chosen = [top_p(np.log(item.attention["trained"] + EPSILON), mass, temperature) for item in columns]
+            parts = {
+                "precision": [precision(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
+                "recall": [recall(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
+                "strict_recall": [strict_recall(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
+                "size": [c.sum(axis=1) for c in chosen],
+            }
+            for score, values in parts.items():
+                yield {
+                    "part": "selection",
+                    "name": score,
+                    "data": name,
+                    "temperature": temperature,
+                    "mass": mass,
+                    "value": float(np.concatenate(values)[some].mean()),
+                    "questions": int(some.sum()),
+                }
+
+
+def posterior_rows(found: Mapping[str, Sequence[Columns]], config: Mapping) -> Iterator[dict]:
+    """Variants with and without the attention channel, fitted on the reserved databases and met by the others."""
+    settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
+    for listed, channels in config["lists"].items():
+        evidences = {name: _evidences(name, columns, channels) for name, columns in found.items()}
+        without = list(transferred(evidences, channels, config, settings))
+        joined = list(transferred(evidences, [*channels, "attention"], config, settings))
+        for (name, variant, score, first), (*_, second) in zip(without, joined, strict=True):
+            clusters = question_clusters(evidences[name])
+            for label, values in (("without", first), ("with", second)):
+                row = _interval(values, *clusters, config)
+                yield {"part": label, "name": f"{listed}_{variant}_{score}", "data": name, **row}
+            rng = np.random.default_rng(config["seed"])
+            gain = paired_difference(second, first, *clusters, config["resamples"], rng)
+            row = {"value": gain.estimate, "lower": gain.lower, "upper": gain.upper, "questions": len(first)}
+            yield {"part": "gain", "name": f"{listed}_{variant}_{score}", "data": name, **row}
+
+
+def transferred(
+    evidences: Mapping[str, Sequence[Evidence]], channels: Sequence[str], config: Mapping, settings: FitSettings
+) -> Iterator[tuple[str, str, str, np.ndarray]]:
+    """Set, variant, score and its value for each question, of fits on the reserved databases."""
+    training = tuple(item.select_channels(channels) for item in evidences[config["reserved"]])
+    questions = Questions(config["reserved"], training, 0, load_twins(), load_fingerprints())
+    posteriors = {item.variant: item for item in fit_posteriors(questions, VARIANTS, (), settings, effects=False)}
+    for name in config["sets"]:
+        asked = [item.select_channels(channels) for item in evidences[name]]
+        for variant, rows in transfer(asked, posteriors, config["seed"]):
+            yield name, variant.value, "joint_log_score", np.concatenate([row.log_score for row in rows])
+            ranked = [average_precision(row.marginals, row.gold) for row in rows]
+            yield name, variant.value, "map", np.concatenate(ranked)
