@@ -1,10 +1,9 @@
 """Rankings, selections and probabilities from stored attention, beside cheap channels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import product
 
 import numpy as np
-from stored_attention import Columns, stored_columns
 
 from bayeslink.baselines.cutoffs import top_p
 from bayeslink.evaluation.calibration import calibration_error, marginal_log_score, mean_shift
@@ -14,7 +13,8 @@ from bayeslink.evaluation.ranking import average_precision
 from bayeslink.evaluation.recovery import precision, recall, strict_recall
 from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings, transfer
-from bayeslink.evidence.attention import EPSILON, Candidates, table_distribution
+from bayeslink.evidence.attention import EPSILON, table_distribution
+from bayeslink.evidence.attention_store import RESERVED_SET, AttentionScores, joined_evidence, stored_attention
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.columns import column_channels, column_evidence, column_graph
 from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
@@ -30,27 +30,11 @@ TABLE_RANKINGS = {"bm25": "bm25", "embedding_cosine": "minilm"}
 
 def rows_of(config: Mapping) -> Iterator[dict]:
     """Every row of the table."""
-    found = {name: list(stored_columns(name)) for name in (*config["sets"], config["reserved"])}
+    found = {name: list(stored_attention(name)) for name in (*config["sets"], RESERVED_SET)}
     for name in config["sets"]:
         yield from table_rankings(name, found[name], config)
         yield from column_rows(name, found[name], config)
     yield from posterior_rows(found, config)
-
-
-def _evidences(name: str, columns: Sequence[Columns], channels: Sequence[str]) -> list[Evidence]:
-    """Stored evidence of the same questions, with log pi_t of the trained model as channel `attention`."""
-    source = "spider-train" if name == "spider-reserved" else name
-    stored = {item.key: item for item in load_evidence(source, channels)}
-    joined = []
-    for item in columns:
-        own = stored[item.key].select_questions(item.places)
-        if own.gold is None or not np.array_equal(own.gold, item.tables):
-            raise ValueError(f"stored evidence and attention of {item.key} hold other questions; score them again")
-        candidates = Candidates(item.attention["trained"], item.owner, np.zeros(len(item.owner), dtype=np.int64))
-        share = np.log(table_distribution(candidates, own.num_tables) + EPSILON)
-        values = np.concatenate([own.values, share[..., None]], axis=2)
-        joined.append(replace(own, channels=(*own.channels, "attention"), values=values))
-    return joined
 
 
 def _interval(values: np.ndarray, databases: list, groups: np.ndarray, config: Mapping) -> dict:
@@ -58,30 +42,24 @@ def _interval(values: np.ndarray, databases: list, groups: np.ndarray, config: M
     return {"value": found.estimate, "lower": found.lower, "upper": found.upper, "questions": len(values)}
 
 
-def table_rankings(name: str, columns: Sequence[Columns], config: Mapping) -> Iterator[dict]:
+def table_rankings(name: str, columns: Sequence[AttentionScores], config: Mapping) -> Iterator[dict]:
     """Mean average precision of tables by attention, summed over their columns, and by two cheap channels."""
-    evidences = _evidences(name, columns, list(TABLE_RANKINGS))
+    evidences = joined_evidence(name, columns, list(TABLE_RANKINGS))
     databases, groups = question_clusters(evidences)
     scores = {
         label: [item.values[..., item.channels.index(c)] for item in evidences] for c, label in TABLE_RANKINGS.items()
     }
     for model, label in MODELS.items():
-        if all(model in item.attention for item in columns):
-            scores[label] = [
-                table_distribution(
-                    Candidates(item.attention[model], item.owner, np.zeros(len(item.owner), dtype=np.int64)),
-                    item.graph.num_tables,
-                )
-                for item in columns
-            ]
+        if all(model in item.scores for item in columns):
+            scores[label] = [table_distribution(item.candidates(model), item.graph.num_tables) for item in columns]
     for label, own in scores.items():
         values = np.concatenate([average_precision(s, np.asarray(e.gold)) for s, e in zip(own, evidences, strict=True)])
         yield {"part": "tables", "name": label, "data": name, **_interval(values, databases, groups, config)}
 
 
-def column_rows(name: str, columns: Sequence[Columns], config: Mapping) -> Iterator[dict]:
+def column_rows(name: str, columns: Sequence[AttentionScores], config: Mapping) -> Iterator[dict]:
     """Rankings of columns, top-p selections of attention, and the calibration of the posteriors of columns."""
-    evidences = _evidences(name, columns, ["bm25"])
+    evidences = joined_evidence(name, columns, ["bm25"])
     databases, groups = question_clusters(evidences)
     some = np.concatenate([item.gold.any(axis=1) for item in columns])
     scores: dict[str, list[np.ndarray]] = {}
@@ -89,37 +67,48 @@ def column_rows(name: str, columns: Sequence[Columns], config: Mapping) -> Itera
         read = next(item for item in column_channels("embedding") if item.name == channel)
         scores[RANKINGS[channel]] = [read.score(item.texts, column_graph(item.graph)) for item in columns]
     for model, label in MODELS.items():
-        if all(model in item.attention for item in columns):
-            scores[label] = [item.attention[model] for item in columns]
+        if all(model in item.scores for item in columns):
+            scores[label] = [item.scores[model] for item in columns]
     tables = table_probabilities(name, columns, config)
-    for chosen in config["columns"]:
-        shipped = ColumnPosterior.load(shipped_columns(chosen))
-        given = [shipped.given_table(column_evidence(item.texts, item.graph, chosen).values) for item in columns]
+    for kind in config["columns"]:
+        given = [column_probabilities(item, kind) for item in columns]
         joint = [tables[item.key][:, item.owner] * p for item, p in zip(columns, given, strict=True)]
-        scores[f"posterior_{chosen}"] = joint
-        held = np.concatenate([p[item.tables[:, item.owner]] for item, p in zip(columns, given, strict=True)])
-        read = np.concatenate([item.gold[item.tables[:, item.owner]] for item in columns])
-        for label, p, y in (
-            ("given_gold_tables", held, read),
-            ("joint", np.concatenate([p.ravel() for p in joint]), np.concatenate([c.gold.ravel() for c in columns])),
-        ):
-            for score, value in (
-                ("ece", calibration_error(p, y)),
-                ("mean_shift", mean_shift(p, y)),
-                ("log_score", marginal_log_score(p, y)),
-            ):
-                yield {"part": "calibration", "name": f"{chosen}_{label}_{score}", "data": name, "value": value}
+        scores[f"posterior_{kind}"] = joint
+        for label, rows in (("given_gold_tables", given), ("joint", joint)):
+            p, y = known_rows(columns, rows, within=label != "joint")
+            found = {"ece": calibration_error(p, y), "mean_shift": mean_shift(p, y)}
+            for score, value in (found | {"log_score": marginal_log_score(p, y)}).items():
+                yield {"part": "calibration", "name": f"{kind}_{label}_{score}", "data": name, "value": value}
     for label, own in scores.items():
         values = np.concatenate([average_precision(s, item.gold) for s, item in zip(own, columns, strict=True)])
         row = _interval(
             values[some], [d for d, kept in zip(databases, some, strict=True) if kept], groups[some], config
         )
         yield {"part": "columns", "name": label, "data": name, **row}
-    if all("trained" in item.attention for item in columns):
-        yield from selections(name, columns, some, config)
+    yield from selections(name, columns, config)
 
 
-def table_probabilities(name: str, columns: Sequence[Columns], config: Mapping) -> dict[tuple[str, str], np.ndarray]:
+def column_probabilities(item: AttentionScores, kind: str) -> np.ndarray:
+    """P(column | its table is needed) by a posterior of the package."""
+    attention = item.scores["trained"] if kind == "attention" else None
+    evidence = column_evidence(item.texts, item.graph, kind, attention=attention)
+    return ColumnPosterior.load(shipped_columns(kind)).given_table(evidence.names, evidence.values)
+
+
+def known_rows(
+    columns: Sequence[AttentionScores], rows: Sequence[np.ndarray], within: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and gold of columns, those of gold tables or all, where the gold columns can all be told."""
+    kept = [
+        item.told[:, None] & (item.tables[:, item.owner] if within else np.ones_like(item.gold)) for item in columns
+    ]
+    p = np.concatenate([row[k] for row, k in zip(rows, kept, strict=True)])
+    return p, np.concatenate([item.gold[k] for item, k in zip(columns, kept, strict=True)])
+
+
+def table_probabilities(
+    name: str, columns: Sequence[AttentionScores], config: Mapping
+) -> dict[tuple[str, str], np.ndarray]:
     """Probability of each table by the package's posterior, on databases that it never saw."""
     posterior = load_posteriors(shipped_path(config["tables"]))[Variant.HIERARCHICAL]
     held = {item.key: item for item in load_evidence(name, posterior.channels)}
@@ -133,34 +122,36 @@ def channels_of_columns(config: Mapping) -> list[str]:
     return [name for name in RANKINGS if name != "cosine_columns" or "embedding" in config["columns"]]
 
 
-def selections(name: str, columns: Sequence[Columns], some: np.ndarray, config: Mapping) -> Iterator[dict]:
-    """Precision, recall, strict recall and size of top-p selections of columns at each temperature and mass."""
-    for temperature in config["temperatures"]:
-        for mass in config["masses"]:
-            chosen = [top_p(np.log(item.attention["trained"] + EPSILON), mass, temperature) for item in columns]
-            parts = {
-                "precision": [precision(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
-                "recall": [recall(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
-                "strict_recall": [strict_recall(c, item.gold) for c, item in zip(chosen, columns, strict=True)],
-                "size": [c.sum(axis=1) for c in chosen],
-            }
-            for score, values in parts.items():
-                yield {
-                    "part": "selection",
-                    "name": score,
-                    "data": name,
-                    "temperature": temperature,
-                    "mass": mass,
-                    "value": float(np.concatenate(values)[some].mean()),
-                    "questions": int(some.sum()),
-                }
+def selections(name: str, columns: Sequence[AttentionScores], config: Mapping) -> Iterator[dict]:
+    """Precision, recall, strict recall and size of top-p selections of tables and columns, by temperature and mass."""
+    logs = {
+        "column": [np.log(item.scores["trained"] + EPSILON) for item in columns],
+        "table": [
+            np.log(table_distribution(item.candidates("trained"), item.graph.num_tables) + EPSILON) for item in columns
+        ],
+    }
+    gold = {"column": [item.gold for item in columns], "table": [item.tables for item in columns]}
+    for (level, own), temperature, mass in product(logs.items(), config["temperatures"], config["masses"]):
+        some = np.concatenate([right.any(axis=1) for right in gold[level]])
+        chosen = [top_p(values, mass, temperature) for values in own]
+        pairs = list(zip(chosen, gold[level], strict=True))
+        parts = {
+            "precision": [precision(c, right) for c, right in pairs],
+            "recall": [recall(c, right) for c, right in pairs],
+            "strict_recall": [strict_recall(c, right) for c, right in pairs],
+            "size": [c.sum(axis=1) for c in chosen],
+        }
+        for score, values in parts.items():
+            row = {"part": "selection", "name": f"{level}_{score}", "data": name, "questions": int(some.sum())}
+            value = float(np.concatenate(values)[some].mean())
+            yield row | {"temperature": temperature, "mass": mass, "value": value}
 
 
-def posterior_rows(found: Mapping[str, Sequence[Columns]], config: Mapping) -> Iterator[dict]:
+def posterior_rows(found: Mapping[str, Sequence[AttentionScores]], config: Mapping) -> Iterator[dict]:
     """Variants with and without the attention channel, fitted on the reserved databases and met by the others."""
     settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
     for listed, channels in config["lists"].items():
-        evidences = {name: _evidences(name, columns, channels) for name, columns in found.items()}
+        evidences = {name: joined_evidence(name, columns, channels) for name, columns in found.items()}
         without = list(transferred(evidences, channels, config, settings))
         joined = list(transferred(evidences, [*channels, "attention"], config, settings))
         for (name, variant, score, first), (*_, second) in zip(without, joined, strict=True):
@@ -178,8 +169,8 @@ def transferred(
     evidences: Mapping[str, Sequence[Evidence]], channels: Sequence[str], config: Mapping, settings: FitSettings
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Set, variant, score and its value for each question, of fits on the reserved databases."""
-    training = tuple(item.select_channels(channels) for item in evidences[config["reserved"]])
-    questions = Questions(config["reserved"], training, 0, load_twins(), load_fingerprints())
+    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])
+    questions = Questions(RESERVED_SET, training, 0, load_twins(), load_fingerprints())
     posteriors = {item.variant: item for item in fit_posteriors(questions, VARIANTS, (), settings, effects=False)}
     for name in config["sets"]:
         asked = [item.select_channels(channels) for item in evidences[name]]

@@ -1,8 +1,8 @@
 """Attention of a small language model: as a ranking of tables and columns, and as a channel of the posterior."""
 
 from attention_rows import rows_of
-from stored_attention import SOURCES, attention_files, attention_home
 
+from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, attention_files
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
 from bayeslink.inference.columns import shipped_columns
@@ -24,14 +24,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Write table.csv and table.json."""
     run = Experiment.from_command(__file__, arguments)
     config = run.config
-    names, home = [*config["sets"], config["reserved"]], evidence_home()
+    names, home = [*config["sets"], RESERVED_SET], evidence_home()
     inputs = {f"data/attention/{path.name}": path for path in attention_files(names)}
-    inputs["data/attention/manifest.json"] = attention_home() / "manifest.json"
     for name in names:
-        source = "spider-train" if name == config["reserved"] else name
+        source = "spider-train" if name == RESERVED_SET else name
         for path in stored_files(source, sorted({c for own in config["lists"].values() for c in own})):
             inputs[f"data/evidence/{path.relative_to(home)}"] = path
-        folder = data_home() / SOURCES[name][0]
+        folder = data_home() / ATTENTION_SETS[name][0]
         inputs |= {f"{folder.name}/{path.name}": path for path in sorted(folder.glob("*.jsonl*"))}
     inputs |= {f"bayeslink/posteriors/columns_{kind}.json": shipped_columns(kind) for kind in config["columns"]}
     inputs |= {f"bayeslink/posteriors/{config['tables']}.nc": shipped_path(config["tables"])}

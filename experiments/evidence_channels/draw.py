@@ -14,7 +14,7 @@ TREES = {
     "boosted_names": "trees, names only",
     "boosted_lexical": "trees, no embeddings",
     "learned": "trees with encoder",
-    "learned_names": "same, names only",
+    "learned_names": "encoder, names only",
 }
 LISTS = {"embedding": "paper's three", "chosen": "five of the fields"} | TREES
 VARIANTS = {

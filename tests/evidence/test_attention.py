@@ -1,6 +1,6 @@
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from bayeslink.evidence.attention import (
 )
 from bayeslink.evidence.attention_prompt import Level, Pooling, copying_prompt
 from bayeslink.evidence.channel import Channel, compute_evidence
+from bayeslink.evidence.kinds import ATTENTION_HOME
 
 QUESTIONS = ["How old is the singer?", "Which concert was first, and where?"]
 
@@ -237,3 +238,21 @@ def test_twenty_steps_of_training_lower_the_loss_of_real_weights(smollm2, graph,
         line["loss"] for line in map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines()) if "loss" in line
     ]
     assert losses[-1] < 0.2 * losses[0]
+
+
+@pytest.mark.slow
+def test_the_adapter_of_the_package_attends_to_what_is_asked_for(smollm2, graph):
+    asked = {
+        "weather": "What is the highest wind speed of each weather station?",
+        "crew_members": "Show the full names and ranks of the crew members",
+        "ports": "List the country of every port",
+    }
+    head = AttentionHead.load(ATTENTION_HOME / "head.json")
+    names = [table.name for table in graph.tables]
+    trained, plain = (
+        table_distribution(score_candidates(one, list(asked.values()), graph), len(names))
+        for one in (head, replace(head, adapter=""))
+    )
+    own = [names.index(name) for name in asked]
+    assert trained.argmax(axis=1).tolist() == own
+    assert (trained[range(3), own] > 2 * plain[range(3), own]).all()

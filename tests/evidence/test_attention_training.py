@@ -16,7 +16,14 @@ from bayeslink.evidence import attention_training
 from bayeslink.evidence.attention import EPSILON, AttentionHead, anchor_attention
 from bayeslink.evidence.attention_model import LanguageModel, load_language_model
 from bayeslink.evidence.attention_prompt import Level, copying_prompt
-from bayeslink.evidence.attention_training import Example, TrainSettings, ranking_precision, set_mass_loss, train
+from bayeslink.evidence.attention_training import (
+    Example,
+    TrainSettings,
+    pack_adapter,
+    ranking_precision,
+    set_mass_loss,
+    train,
+)
 
 HEAD = AttentionHead("tiny", layer=1, head=2)
 FAST = TrainSettings(steps=12, batch=4, every=4, check_every=4, rank=4, alpha=8, rate=1e-2, shuffle=False)
@@ -255,3 +262,30 @@ def test_the_rate_rises_and_falls():
     assert rates[4] == pytest.approx(1.0)
     assert rates == sorted(rates[:5]) + sorted(rates[5:], reverse=True)
     assert rates[-1] < 0.01
+
+
+def test_a_packed_adapter_attends_as_the_whole_one_does(tmp_path):
+    model = tiny_models.tiny_llama()
+    model.model.save_pretrained(tmp_path / "plain")
+    model.tokenizer.save_pretrained(tmp_path / "plain")
+    whole = train(model, HEAD, examples(24), [], tmp_path / "run", replace(FAST, steps=40))
+    worst = pack_adapter(whole, tmp_path / "packed")
+    assert 0 < worst < 0.06
+    sizes = [(folder / "adapter_model.safetensors").stat().st_size for folder in (whole, tmp_path / "packed")]
+    assert sizes[1] < 0.5 * sizes[0]
+    prompts = [copying_prompt(item.question, item.graph, Level.COLUMN) for item in examples(6)]
+    found = []
+    for adapter in (None, whole, tmp_path / "packed"):
+        adapted = load_language_model(tmp_path / "plain", adapter)
+        found.append(np.concatenate([s[0, 0] for s in anchor_attention(adapted, prompts, [1], heads=[2])]))
+    plain, exact, packed = found
+    assert np.abs(packed - exact).max() < 0.1 * np.abs(plain - exact).max()
+
+
+def test_what_is_no_trained_adapter_is_not_packed(tmp_path):
+    with pytest.raises(ValueError, match=r"no adapter .*; train one first"):
+        pack_adapter(tmp_path, tmp_path / "packed")
+    model = tiny_models.tiny_llama()
+    untrained = train(model, HEAD, examples(4), [], tmp_path / "run", replace(FAST, steps=1, rate=1e-60))
+    with pytest.raises(ValueError, match="its adapter changes nothing; train it first"):
+        pack_adapter(untrained, tmp_path / "packed")

@@ -1,5 +1,7 @@
 """The lists of channels: stable names, one field each, and every channel found by its name."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,8 +9,9 @@ import pytest
 from conftest import QUESTIONS
 from fields_cases import described
 
-from bayeslink.evidence import attention
+from bayeslink.evidence import attention, kinds
 from bayeslink.evidence.attention import AttentionHead
+from bayeslink.evidence.attention_prompt import Level
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, compute_evidence
 from bayeslink.evidence.kinds import (
@@ -110,10 +113,20 @@ def test_attention_is_read_where_a_head_is_named(tmp_path, monkeypatch):
         default_channels("rich", own)
 
 
-@pytest.mark.skipif((ATTENTION_HOME / "head.json").is_file(), reason="the package carries an adapter")
-def test_without_an_adapter_in_the_package_a_head_must_be_named():
+def test_without_an_adapter_in_the_package_a_head_must_be_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(kinds, "ATTENTION_HOME", tmp_path)
     with pytest.raises(ValueError, match="the package carries no adapter; name the folder of one"):
         default_channels("attention")
+
+
+def test_the_adapter_of_the_package_is_whole():
+    head = AttentionHead.load(ATTENTION_HOME / "head.json")
+    assert (head.model, head.level) == ("smollm2", Level.COLUMN)
+    assert Path(head.adapter) == (ATTENTION_HOME / "adapter").resolve()
+    assert len(head.adapter_digest) == 64
+    config = json.loads((ATTENTION_HOME / "adapter" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == ""
+    assert max(path.stat().st_size for path in ATTENTION_HOME.rglob("*")) < 4_000_000
 
 
 def test_trees_score_a_schema_without_embeddings():
