@@ -7,6 +7,7 @@
     python scripts/train_attention.py score --out FOLDER               # scores of the sets by the packed adapter
     python scripts/train_attention.py score --out FOLDER --untrained   # and by the plain model at the best head
     python scripts/train_attention.py fit                              # posteriors of tables and columns on the scores
+    python scripts/train_attention.py ablate --out FOLDER              # what rho, pooling, order and prompt matter
 
 The databases of Spider train are dealt into tenths with their twins; those of Spider dev, BIRD dev and their twins are
 in none. Seven tenths train the adapter, one tells when to stop, and two are kept for the posterior, which so meets
@@ -29,11 +30,11 @@ from tqdm import tqdm
 from bayeslink.evaluation.questions import Questions
 from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
-from bayeslink.evidence.attention import AttentionHead, find_head, score_candidates
+from bayeslink.evidence.attention import AttentionHead, find_head, head_model, score_candidates
 from bayeslink.evidence.attention_model import load_language_model
-from bayeslink.evidence.attention_prompt import Instruction, Level, Pooling, copying_prompt
+from bayeslink.evidence.attention_prompt import Instruction, Level, Pooling, Prompt, copying_prompt
 from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, joined_evidence, stored_attention
-from bayeslink.evidence.attention_training import Example, TrainSettings, pack_adapter, train
+from bayeslink.evidence.attention_training import Example, TrainSettings, pack_adapter, ranking_precision, train
 from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.cache import replace_file
 from bayeslink.evidence.columns import column_evidence
@@ -105,7 +106,7 @@ def tenths() -> dict[tuple[str, str], int]:
 def main() -> None:
     """Do one of the three."""
     parser = argparse.ArgumentParser(description="Train, probe or score the attention of a language model.")
-    parser.add_argument("task", choices=("train", "pack", "heads", "score", "fit"))
+    parser.add_argument("task", choices=("train", "pack", "heads", "score", "fit", "ablate"))
     parser.add_argument("--out", type=Path, default=Path("output/attention"), help="folder of the run")
     parser.add_argument("--to", type=Path, help="pack, score, fit: where to write; the project's own folders")
     parser.add_argument("--model", default="smollm2")
@@ -128,6 +129,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
     tasks = {"train": run_training, "pack": run_pack, "heads": run_heads, "score": run_scores, "fit": run_fit}
+    tasks["ablate"] = run_ablations
     tasks[options.task](options)
 
 
@@ -168,24 +170,30 @@ def run_heads(options: argparse.Namespace) -> None:
     chosen = [pool[place] for place in np.random.default_rng(0).permutation(len(pool))[: options.sample]]
     report = {}
     for level in Level:
-        prompts = [copying_prompt(item.question, item.graph, level) for item in chosen]
-        gold = [
-            np.array(
-                [
-                    (t in item.tables) if c < 0 else ((t, c) in item.columns)
-                    for t, c in zip(prompt.owner.tolist(), prompt.column.tolist(), strict=True)
-                ],
-                dtype=bool,
-            )
-            for item, prompt in zip(chosen, prompts, strict=True)
-        ]
+        prompts, gold = gold_candidates(chosen, level)
         usable = [place for place, right in enumerate(gold) if right.any()]
-        found = find_head(model, [prompts[i] for i in usable], [gold[i] for i in usable], Pooling.MEAN, progress=True)
+        found = find_head(model, [prompts[i] for i in usable], [gold[i] for i in usable], progress=True)
         place = np.unravel_index(found.argmax(), found.shape)
         layer, head = model.layers[int(place[0])], int(place[1])
         report[level.value] = {"layer": layer, "head": head, "map": float(found.max()), "all": found.tolist()}
         AttentionHead(options.model, model.revision, layer, head, level).save(options.out / f"head_{level.value}.json")
     write_json(options.out / "heads.json", report)
+
+
+def gold_candidates(examples: list[Example], level: Level) -> tuple[list[Prompt], list[np.ndarray]]:
+    """Prompts and, of their candidates, which are gold."""
+    prompts = [copying_prompt(item.question, item.graph, level) for item in examples]
+    gold = [
+        np.array(
+            [
+                (t in item.tables) if c < 0 else ((t, c) in item.columns)
+                for t, c in zip(prompt.owner.tolist(), prompt.column.tolist(), strict=True)
+            ],
+            dtype=bool,
+        )
+        for item, prompt in zip(examples, prompts, strict=True)
+    ]
+    return prompts, gold
 
 
 def num_columns(item: Asked) -> int:
@@ -254,6 +262,38 @@ def run_fit(options: argparse.Namespace) -> None:
     counts = {"num_questions": int(sum(item.told.sum() for item in items))}
     counts["num_left_out"] = sum(len(item.told) for item in items) - counts["num_questions"]
     fit_columns(rows, names, counts).save(home / "columns_attention.json")
+
+
+def run_ablations(options: argparse.Namespace) -> None:
+    """How the packed adapter ranks when it is read otherwise, and how adapters do that a short run made with each rho.
+
+    On every n-th question of Spider dev that reads a column; what is done is kept, and a second call goes on.
+    """
+    path = (options.to or Path("data/attention")) / "ablations.json"
+    report = json.loads(path.read_text()) if path.is_file() else {}
+    pool = [example for item in databases("spider", "dev") for example in item.examples if example.columns]
+    sample = pool[:: options.every_nth]
+    report["questions"] = len(sample)
+    head = AttentionHead.load(ATTENTION_HOME / "head.json")
+    read = {f"pooling_{kind.value}": (replace(head, pooling=kind), None) for kind in Pooling}
+    read |= {f"instruction_{kind.value}": (replace(head, instruction=kind), None) for kind in Instruction}
+    read |= {f"shuffle_{number}": (head, number) for number in range(8)}
+    for name, (own, number) in tqdm([item for item in read.items() if item[0] not in report], desc="read"):
+        shuffle = None if number is None else np.random.default_rng(number)
+        report[name] = ranking_precision(head_model(head), own, sample, shuffle)
+        write_json(path, report)
+    if "heads" not in report:
+        prompts, gold = gold_candidates(sample, head.level)
+        found = find_head(head_model(head), prompts, gold, head.pooling, range(head.layer + 1), progress=True)
+        report["heads"] = found.tolist()
+        write_json(path, report)
+    for floor in (0.0, 0.25, 1.0):
+        if f"floor_{floor:g}" not in report:
+            run = argparse.Namespace(**vars(options) | {"floor": floor, "out": options.out / f"floor_{floor:g}"})
+            run_training(run)
+            own = AttentionHead.load(run.out / "head.json")
+            report[f"floor_{floor:g}"] = ranking_precision(head_model(own), own, sample) | {"steps": options.steps}
+            write_json(path, report)
 
 
 if __name__ == "__main__":

@@ -335,15 +335,17 @@ def find_head(
     prompts: Sequence[Prompt],
     gold: Sequence[Bool[np.ndarray, " candidates"]],
     kind: Pooling = Pooling.MEAN,
+    layers: Sequence[int] | None = None,
     progress: bool = False,
 ) -> Float[np.ndarray, "layers heads"]:
-    """Mean average precision of every head of `model.layers` on a calibration sample: AttnLink-U takes the best.
+    """Mean average precision of every head of some layers on a calibration sample: AttnLink-U takes the best.
 
     Args:
         model: An `attention_model.LanguageModel`.
         prompts: Prompts of the sample.
         gold: True for each gold candidate of each prompt; at least one.
         kind: How the tokens of a candidate make its score.
+        layers: Layers to read; all of `model.layers` by default.
         progress: Show a progress bar.
 
     Raises:
@@ -351,8 +353,9 @@ def find_head(
     """
     if not prompts or not all(item.any() for item in gold):
         raise ValueError("prompts: a calibration sample of prompts is needed, each with a gold candidate")
-    found = anchor_attention(model, prompts, model.layers, kind, progress=progress)
-    total = np.zeros((len(model.layers), model.num_heads))
+    read = model.layers if layers is None else layers
+    found = anchor_attention(model, prompts, read, kind, progress=progress)
+    total = np.zeros((len(read), model.num_heads))
     for scores, right in zip(found, gold, strict=True):
         flat = scores.reshape(-1, scores.shape[-1])
         order = np.argsort(-flat, axis=1, kind="stable")

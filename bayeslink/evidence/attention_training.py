@@ -217,12 +217,24 @@ def _trained(
     return folder / "adapter"
 
 
-def ranking_precision(model: LanguageModel, head: AttentionHead, examples: Sequence[Example]) -> dict[str, float]:
+def ranking_precision(
+    model: LanguageModel,
+    head: AttentionHead,
+    examples: Sequence[Example],
+    shuffle: np.random.Generator | None = None,
+) -> dict[str, float]:
     """Mean average precision over tables and over columns, and their mean, the criterion of stopping.
 
     Columns are scored on the examples that have a gold column.
+
+    Args:
+        model: The language model, with the adapter if there is one.
+        head: Layer, head, prompt and pooling.
+        examples: Questions with their gold.
+        shuffle: Write the candidates of each prompt in a random order drawn from it; the catalogue's by default.
     """
-    prompts = [_prompt(head, example) for example in examples]
+    orders = [shuffle and shuffle.permutation(len(candidates(item.graph, head.level)[0])) for item in examples]
+    prompts = [_prompt(head, example, order) for example, order in zip(examples, orders, strict=True)]
     was_training = model.model.training
     model.model.eval()
     found = anchor_attention(model, prompts, [head.layer], head.pooling, [head.head])
