@@ -149,6 +149,12 @@ def link(
     budget: Annotated[
         float | None, typer.Option(help="Tokens of DDL: also the best set of tables within so many.")
     ] = None,
+    ddl: Annotated[
+        bool, typer.Option("--ddl", help="Also the DDL of the cover, or of the set of --budget or --lightest.")
+    ] = False,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of that DDL at most: columns that are needed least are left out.")
+    ] = None,
     schema: Annotated[list[str] | None, typer.Option(help="Database schema to read; may be repeated.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Write the schema graph (.png, .svg, .pdf).")] = None,
     as_json: Json = False,
@@ -168,7 +174,8 @@ def link(
             f"calibration={str(calibration)!r}: a promise is about questions of which nothing was said; leave "
             "--calibration or --needs and --needs-not out"
         )
-    found = linker.link(question, evidence, cover, max_risk, calibration, columns)
+    # To leave columns out, it must be known which are needed.
+    found = linker.link(question, evidence, cover, max_risk, calibration, columns or max_tokens is not None)
     wanted = {found.position(name, "needs"): name for name in needs or ()}
     barred = {found.position(name, "needs-not"): name for name in needs_not or ()}
     if both := [wanted[place] for place in wanted if place in barred]:
@@ -185,6 +192,11 @@ def link(
     fewest = found.lightest() if lightest else None
     if fewest is not None:
         document["lightest"] = dict(zip(("tables", "tokens", "probability"), fewest, strict=True))
+    pruned = None
+    if ddl or max_tokens is not None:
+        shown = found.tables if within is None and fewest is None else (within or fewest or ((),))[0]
+        pruned = found.ddl(shown, max_tokens)
+        document["ddl"] = pruned.to_dict()
     if as_json:
         _print_json(document)
         return
@@ -238,6 +250,8 @@ def link(
     print(f"verdict    {'would rather ask: ' + document['reason'] if document['abstain'] else 'answers'}")
     if picture is not None:
         print(f"picture    {picture}")
+    if pruned is not None:
+        print(f"ddl        {pruned.tokens} tokens, estimated\n\n{pruned.text}")
 
 
 def _likely_columns(document: dict) -> dict[str, str]:

@@ -8,7 +8,7 @@ link.to_frame(); link.cover; link.mode; link.plot("link.png")
 import html
 import importlib.util
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
 from bayeslink.evidence.words import content_words
-from bayeslink.grounding.tokens import ddl_tokens
+from bayeslink.grounding.ddl import PrunedSchema, ddl_tokens, estimated_tokens, prune_schema
 from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
@@ -245,6 +245,28 @@ class Link:
         found = lightest_cover(self.distribution, self.cover_level, weights)
         names = tuple(self.graph.table_names[t] for t in self._order() if found.chosen[0, t])
         return names, float(weights[found.chosen[0]].sum()), float(found.cover_probability[0])
+
+    def ddl(
+        self,
+        tables: Sequence[str] | None = None,
+        max_tokens: int | None = None,
+        count: Callable[[str], int] = estimated_tokens,
+    ) -> PrunedSchema:
+        """DDL of some tables, for a language model's prompt.
+
+        Args:
+            tables: Their names; by default those of the cover.
+            max_tokens: Most tokens of the text. Columns that do not fit are left out, keys last of all: those that the
+                question needs least where the link was made with columns, the last of the catalogue where not.
+            count: Tokens of a text; by default estimated at four characters each.
+
+        Raises:
+            ValueError: If a name is not a table's, or the tables with their keys need more tokens.
+        """
+        chosen = [self.position(name, "tables") for name in (self.tables if tables is None else tables)]
+        given = self.columns_given_table
+        scores = None if given is None else self.probabilities[column_owner(self.graph)] * given
+        return prune_schema(self.graph, chosen, max_tokens, scores, count)
 
     def position(self, name: str, argument: str = "table") -> int:
         """Position of a table in the graph, by its name in any case.

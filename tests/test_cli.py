@@ -121,6 +121,21 @@ def test_link_prints_the_table_the_cover_and_the_posterior(run, sales):
     assert [line.split()[0] for line in out.splitlines()[6:9]] == ["customers", "products", "transactions"]
 
 
+def test_link_prints_the_ddl_of_what_it_returns(run, refused, sales):
+    link = ("link", sales, QUESTION, "--channels", "lexical")
+    document = json.loads(run(*link, "--ddl", "--json")[1])
+    assert {row["table"] for row in document["ddl"]["tables"]} == set(document["cover"]["tables"])
+    assert document["ddl"]["text"].count("CREATE TABLE") == len(document["cover"]["tables"])
+    assert "ddl" not in json.loads(run(*link, "--json")[1])
+    printed = run(*link, "--max-tokens", document["ddl"]["tokens"] - 1)[1]
+    assert "CREATE TABLE customers (" in printed
+    assert "  -- ...\n);" in printed
+    within = json.loads(run(*link, "--ddl", "--budget", 40, "--json")[1])
+    assert {row["table"] for row in within["ddl"]["tables"]} == set(within["budget"]["tables"])
+    assert within["ddl"]["tokens"] <= 40
+    assert "max_tokens=3: " in refused(*link, "--max-tokens", 3)
+
+
 def test_link_takes_answers_and_a_budget(run, sales):
     first = json.loads(run("link", sales, QUESTION, "--channels", "lexical", "--budget", 25, "--json")[1])
     assert first["clarify"]["table"] in {row["table"] for row in first["tables"]}

@@ -24,7 +24,7 @@ from bayeslink.evidence import attention
 from bayeslink.evidence.attention import AttentionHead
 from bayeslink.evidence.channel import Standardisation, compute_evidence
 from bayeslink.evidence.forms import FORMS, form_names
-from bayeslink.grounding.tokens import ddl_tokens
+from bayeslink.grounding.ddl import ddl_tokens
 from bayeslink.inference.fit import fit_packed
 from bayeslink.inference.packing import pack
 from bayeslink.inference.posterior import Posterior, load_posteriors, save_posteriors, shipped_path
@@ -489,6 +489,22 @@ def test_tables_within_a_budget_of_tokens(linked):
     names, tokens, probability = linked.lightest()
     assert probability >= 0.95
     assert tokens <= ddl_tokens(linked.graph)[linked.cover.chosen[0]].sum()
+
+
+def test_the_ddl_is_the_covers_and_keeps_the_columns_that_are_needed(sales, linked):
+    pruned = linked.ddl()
+    assert set(pruned.tables) == set(linked.tables)
+    assert not pruned.left_out
+    assert linked.ddl(["Products"]).tables == ("products",)
+    with pytest.raises(ValueError, match="tables='wharves' is not a table"):
+        linked.ddl(["wharves"])
+    asked = SchemaLinker.from_database(sales, channels="lexical").link("What is the price of a product?", columns=True)
+    wide = asked.ddl(["products"])
+    narrow = asked.ddl(["products"], max_tokens=wide.tokens - 1)
+    (left_out,) = narrow.left_out.values()
+    ranked = [row.column for row in asked.columns().itertuples() if row.table == "products"]
+    assert set(left_out) <= set(ranked[-len(left_out) - 1 :])
+    assert "price" not in left_out
 
 
 def test_a_calibration_sets_the_level_and_belongs_to_one_posterior(sales, linked, tmp_path):

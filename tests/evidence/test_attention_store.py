@@ -1,0 +1,76 @@
+"""Stored attention: read against the data home, joined to stored evidence, refused where they disagree."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bayeslink.evidence.attention import EPSILON
+from bayeslink.evidence.attention_store import (
+    ATTENTION_SETS,
+    RESERVED_SET,
+    attention_files,
+    attention_home,
+    joined_evidence,
+    stored_attention,
+)
+from bayeslink.evidence.store import load_evidence, load_twins, save_arrays
+
+
+def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
+    items = list(stored_attention("spider-dev"))
+    stored = {item.key: item for item in load_evidence("spider-dev", ("bm25",))}
+    assert [item.key for item in items] == sorted(stored)
+    assert sum(len(item.texts) for item in items) == 1034
+    for item in items:
+        assert np.array_equal(item.tables, np.asarray(stored[item.key].gold))
+        trained = item.scores["trained"]
+        assert trained.shape == item.gold.shape == (len(item.texts), len(item.owner))
+        assert (trained > 0).all()
+        assert (trained.sum(axis=1) < 1).all()
+        # A column is gold only where its table is, and a question whose columns cannot be told has none.
+        assert (item.tables[:, item.owner] | ~item.gold).all()
+        assert not item.gold[~item.told].any()
+        assert item.candidates("trained").column.max() == max(len(table.columns) for table in item.graph.tables) - 1
+    assert np.concatenate([item.gold.any(axis=1) for item in items]).mean() > 0.9
+
+
+def test_the_channel_is_the_logarithm_of_the_tables_share(benchmark):
+    items = list(stored_attention("spider-dev"))[:2]
+    for item, evidence in zip(items, joined_evidence("spider-dev", items, ("bm25",)), strict=True):
+        assert evidence.channels == ("bm25", "attention")
+        shares = np.exp(evidence.values[..., 1]) - EPSILON
+        assert np.allclose(shares.sum(axis=1), 1)
+        s = item.scores["trained"][0] + EPSILON
+        by_hand = [s[item.owner == table].sum() / s.sum() for table in range(item.graph.num_tables)]
+        assert np.allclose(shares[0], by_hand)
+
+
+def test_reserved_databases_are_none_of_the_dev_sets_nor_their_twins(benchmark):
+    reserved = {item.key for item in stored_attention(RESERVED_SET)}
+    dev = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    twins = load_twins()
+    assert len(reserved) > 20
+    assert not reserved & (dev | {twin for key in dev for twin in twins[key]})
+    listed = json.loads((attention_home() / "manifest.json").read_text())["reserved"]
+    assert {"/".join(key) for key in reserved} == set(listed)
+
+
+def test_what_does_not_fit_is_refused(benchmark, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="name='spider': use one of spider-dev"):
+        attention_files(["spider"])
+    items = list(stored_attention("spider-dev"))
+    with pytest.raises(ValueError, match="hold other questions; score them again"):
+        joined_evidence("spider-dev", [items[0]._replace(tables=~items[0].tables)], ("bm25",))
+    home = attention_home()
+    monkeypatch.setenv("BAYESLINK_ATTENTION", str(tmp_path))
+    with pytest.raises(ValueError, match=r"trained-bird-dev.npz is not there; make it with scripts"):
+        attention_files(["bird-dev"])
+    shutil.copy(home / "manifest.json", tmp_path)
+    save_arrays(tmp_path / "trained-spider-dev.npz", {items[0].key[1]: items[0].scores["trained"][:, 1:]})
+    with pytest.raises(ValueError, match=f"stored attention of {items[0].key[1]} .trained. has the shape"):
+        list(stored_attention("spider-dev"))
+    monkeypatch.setenv("BAYESLINK_ATTENTION", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="set BAYESLINK_ATTENTION to one"):
+        attention_files(list(ATTENTION_SETS))
