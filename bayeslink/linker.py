@@ -24,6 +24,7 @@ from bayeslink.decision.selection import Selection
 from bayeslink.decision.sets import Abstention, abstention
 from bayeslink.evaluation.held_out import UNSEEN_DRAWS
 from bayeslink.evaluation.promises import Promises
+from bayeslink.evidence.attention import AttentionChannel
 from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
@@ -640,8 +641,10 @@ class SchemaLinker:
         """P(column | table) of each column, from evidence of the kind that the tables' channels have."""
         read = {base.name for channel in self.channels for base in getattr(channel, "base", (channel,))}
         embedded = any(name.startswith(("cosine_", "embedding_cosine")) for name in read)
-        kind = "embedding" if embedded else "lexical"
-        found = column_evidence([text], self.graph, kind)
+        attending = (channel for channel in self.channels if isinstance(channel, AttentionChannel))
+        head = next((channel.head for channel in attending if channel.name == "attention"), None)
+        kind = "attention" if head is not None else "embedding" if embedded else "lexical"
+        found = column_evidence([text], self.graph, kind, head)
         return ColumnPosterior.load(shipped_columns(kind)).given_table(found.names, found.values)[0]
 
     def _calibrated(self, path: Path, with_evidence: bool) -> Promises:

@@ -56,6 +56,10 @@ STOPPING = (2,)
 """Tenths that tell when to stop."""
 
 
+FITTED = (Variant.INDEPENDENT, Variant.INDEPENDENT_HIERARCHICAL, Variant.HIERARCHICAL)
+"""Variants of the posterior on attention."""
+
+
 class Asked(NamedTuple):
     """A database with its resolved questions and their gold."""
 
@@ -248,11 +252,6 @@ def run_fit(options: argparse.Namespace) -> None:
     home = options.to or shipped_path("lexical").parent
     items = list(stored_attention(RESERVED_SET))
     evidences = joined_evidence(RESERVED_SET, items, ("token_overlap", "bm25", "embedding_cosine"))
-    questions = Questions(RESERVED_SET, tuple(evidences), 0, load_twins(), load_fingerprints())
-    settings = FitSettings(context=("log_num_tables", "evidence_mean", "evidence_max"))
-    settings = settings._replace(terms=Terms(correlated=True))
-    posteriors = fit_posteriors(questions, list(Variant), (), settings, effects=False, progress=True)
-    save_posteriors(home / "attention.nc", posteriors)
     rows, names = [], ()
     for item in tqdm(items, desc="columns", disable=None):
         found = column_evidence(item.texts, item.graph, "attention", attention=item.scores["trained"])
@@ -262,6 +261,11 @@ def run_fit(options: argparse.Namespace) -> None:
     counts = {"num_questions": int(sum(item.told.sum() for item in items))}
     counts["num_left_out"] = sum(len(item.told) for item in items) - counts["num_questions"]
     fit_columns(rows, names, counts).save(home / "columns_attention.json")
+    questions = Questions(RESERVED_SET, tuple(evidences), 0, load_twins(), load_fingerprints())
+    settings = FitSettings(context=("log_num_tables", "evidence_mean", "evidence_max"))
+    settings = settings._replace(terms=Terms(correlated=True))
+    posteriors = fit_posteriors(questions, FITTED, (), settings, effects=False, progress=True)
+    save_posteriors(home / "attention.nc", posteriors)
 
 
 def run_ablations(options: argparse.Namespace) -> None:

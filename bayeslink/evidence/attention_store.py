@@ -101,7 +101,7 @@ def attention_files(names: Sequence[str]) -> list[Path]:
     missing = [path for path in found if path.name.startswith("trained") and not path.is_file()]
     if missing:
         raise ValueError(f"stored attention: {missing[0]} is not there; make it with scripts/train_attention.py score")
-    return [path for path in found if path.is_file()] + [home / "manifest.json"]
+    return [*(path for path in found if path.is_file()), home / "manifest.json"]
 
 
 def stored_attention(name: str) -> Iterator[AttentionScores]:
@@ -121,10 +121,11 @@ def stored_attention(name: str) -> Iterator[AttentionScores]:
             found[path.name.split("-")[0]] = {key: file[key].astype(np.float64) for key in file.files}
     step = json.loads(manifest.read_text())["every_nth"][name]
     corpus = read_corpus(data_home() / folder, split=split)
-    resolved = resolve(corpus).gold
+    kept = tuple(question for question in corpus.questions if question.db_id in found["trained"])
+    resolved = resolve(replace(corpus, questions=kept)).gold
     for db_id in sorted(found["trained"]):
         graph = corpus.schemas[db_id]
-        own = [question for question in corpus.questions if question.db_id == db_id and question.id in resolved]
+        own = [question for question in kept if question.db_id == db_id and question.id in resolved]
         places = np.arange(len(own))[::step]
         owner = column_owner(graph)
         starts = np.searchsorted(owner, np.arange(graph.num_tables))

@@ -233,7 +233,8 @@ def ranking_precision(
         examples: Questions with their gold.
         shuffle: Write the candidates of each prompt in a random order drawn from it; the catalogue's by default.
     """
-    orders = [shuffle and shuffle.permutation(len(candidates(item.graph, head.level)[0])) for item in examples]
+    sizes = (len(candidates(item.graph, head.level)[0]) for item in examples)
+    orders = [None if shuffle is None else shuffle.permutation(size) for size in sizes]
     prompts = [_prompt(head, example, order) for example, order in zip(examples, orders, strict=True)]
     was_training = model.model.training
     model.model.eval()

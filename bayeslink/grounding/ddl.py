@@ -3,8 +3,8 @@
 One statement a table, in catalogue order: its columns with type and comment, its primary key, and its foreign keys to
 other selected tables, so that no name stands there that the model cannot read about; a view is written like a table,
 and said to be one. Where a budget does not hold all columns, those of primary and foreign keys stay, others stay in the
-order of their scores, and an ellipsis stands for those left out. Identifiers are quoted where the dialect would read them
-otherwise: reserved words, characters beyond letters, digits and underscore, and capitals where unquoted names are
+order of their scores, and an ellipsis stands for those left out. Identifiers are quoted where the dialect would read
+them otherwise: reserved words, characters beyond letters, digits and underscore, and capitals where unquoted names are
 folded.
 """
 

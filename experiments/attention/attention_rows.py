@@ -1,5 +1,6 @@
 """Rankings, selections and probabilities from stored attention, beside cheap channels."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
@@ -14,7 +15,13 @@ from bayeslink.evaluation.recovery import precision, recall, strict_recall
 from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings, transfer
 from bayeslink.evidence.attention import EPSILON, table_distribution
-from bayeslink.evidence.attention_store import RESERVED_SET, AttentionScores, joined_evidence, stored_attention
+from bayeslink.evidence.attention_store import (
+    RESERVED_SET,
+    AttentionScores,
+    attention_home,
+    joined_evidence,
+    stored_attention,
+)
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.columns import column_channels, column_evidence, column_graph
 from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
@@ -24,7 +31,6 @@ from bayeslink.model.hierarchy import Variant
 
 MODELS = {"trained": "s", "untrained": "u"}
 RANKINGS = {"bm25_columns": "bm25", "cosine_columns": "minilm"}
-VARIANTS = (Variant.INDEPENDENT_HIERARCHICAL, Variant.HIERARCHICAL)
 TABLE_RANKINGS = {"bm25": "bm25", "embedding_cosine": "minilm"}
 
 
@@ -147,6 +153,20 @@ def selections(name: str, columns: Sequence[AttentionScores], config: Mapping) -
             yield row | {"temperature": temperature, "mass": mass, "value": value}
 
 
+def ablation_rows() -> Iterator[dict]:
+    """MAP on a sample of Spider dev where one thing is otherwise, as scripts/train_attention.py ablate stored it."""
+    report = json.loads((attention_home() / "ablations.json").read_text())
+    for name, found in report.items():
+        for level in ("table", "column"):
+            if isinstance(found, dict):
+                row = {"part": "ablation", "name": f"{level}_map_{name}", "data": "spider-dev"}
+                yield row | {"value": found[f"{level}_map"], "questions": report["questions"]}
+    for layer, heads in enumerate(report["heads"]):
+        for head, value in enumerate(heads):
+            row = {"part": "heads", "name": f"column_map_layer_{layer}_head_{head}", "data": "spider-dev"}
+            yield row | {"value": value, "questions": report["questions"]}
+
+
 def posterior_rows(found: Mapping[str, Sequence[AttentionScores]], config: Mapping) -> Iterator[dict]:
     """Variants with and without the attention channel, fitted on the reserved databases and met by the others."""
     settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
@@ -169,9 +189,10 @@ def transferred(
     evidences: Mapping[str, Sequence[Evidence]], channels: Sequence[str], config: Mapping, settings: FitSettings
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Set, variant, score and its value for each question, of fits on the reserved databases."""
-    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])
+    variants = [Variant(name) for name in config["variants"]]
+    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])[: config["databases"]]
     questions = Questions(RESERVED_SET, training, 0, load_twins(), load_fingerprints())
-    posteriors = {item.variant: item for item in fit_posteriors(questions, VARIANTS, (), settings, effects=False)}
+    posteriors = {item.variant: item for item in fit_posteriors(questions, variants, (), settings, effects=False)}
     for name in config["sets"]:
         asked = [item.select_channels(channels) for item in evidences[name]]
         for variant, rows in transfer(asked, posteriors, config["seed"]):

@@ -1,8 +1,8 @@
 """Attention of a small language model: as a ranking of tables and columns, and as a channel of the posterior."""
 
-from attention_rows import rows_of
+from attention_rows import ablation_rows, rows_of
 
-from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, attention_files
+from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, attention_files, attention_home
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
 from bayeslink.inference.columns import shipped_columns
@@ -25,7 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
     run = Experiment.from_command(__file__, arguments)
     config = run.config
     names, home = [*config["sets"], RESERVED_SET], evidence_home()
-    inputs = {f"data/attention/{path.name}": path for path in attention_files(names)}
+    stored = [*attention_files(names), attention_home() / "ablations.json"]
+    inputs = {f"data/attention/{path.name}": path for path in stored}
     for name in names:
         source = "spider-train" if name == RESERVED_SET else name
         for path in stored_files(source, sorted({c for own in config["lists"].values() for c in own})):
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     if run.is_current(inputs):
         return
     keep_compiled()
-    table = [dict.fromkeys(COLUMNS) | row for row in rows_of(config)]
+    table = [dict.fromkeys(COLUMNS) | row for row in (*rows_of(config), *ablation_rows())]
     figures, checks = {}, {}
     for row in table:
         bench = row["data"].removesuffix("-dev").replace("-dev-", "_").replace("-", "_")
@@ -48,6 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
         elif row["part"] == "gain":
             figures[f"gain_{row['name']}_{bench}"] = row["value"]
             checks[f"attention_adds_{row['name']}_{bench}"] = row["lower"] > 0
+        elif row["part"] == "ablation":
+            figures[f"ablation_{row['name']}_{bench}"] = row["value"]
         elif row["part"] == "calibration":
             figures[f"columns_{row['name']}_{bench}"] = row["value"]
     for name, target in TARGETS.items():
