@@ -201,7 +201,8 @@ def link(
         _print_json(document)
         return
     print(f"question   {_shown(found.question)}")
-    print(f"database   {found.graph.name}: {found.graph.num_tables} tables, {len(found.graph.edges)} joined pairs")
+    size, pairs = found.graph.num_tables, len(found.graph.edges)
+    print(f"database   {found.graph.name}: {size} table{'s' * (size != 1)}, {pairs} joined pair{'s' * (pairs != 1)}")
     print(f"posterior  {found.posterior}")
     print(f"evidence   {', '.join(found.channels)}\n")
     width = max(len(row["table"]) for row in document["tables"])
@@ -281,6 +282,7 @@ def schema(
         "tables": sum(not table.is_view for table in graph.tables),
         "views": sum(table.is_view for table in graph.tables),
         "foreign_keys": len(graph.foreign_keys),
+        "self_keys": sum(key.is_self for key in graph.foreign_keys),
         "edges": len(graph.edges),
         "dropped_keys": len(graph.dropped),
         "frontier_width": int(plan(graph.edge_array, graph.num_tables, max_width=graph.num_tables).edge.shape[1]),

@@ -94,9 +94,11 @@ def main() -> None:
         optimizer,
         lambda step: options.rate * min((step + 1) / warm, max(0.0, (options.steps - step) / (options.steps - warm))),
     )
-    kept, begun = options.out / "checkpoint.pt", 0
+    kept, begun, run = options.out / "checkpoint.pt", 0, run_of(options)
     if kept.is_file():
         state = torch.load(kept, weights_only=True)
+        if state.get("run") != run:
+            raise SystemExit(f"{kept} is of the run {state.get('run')}, asked for is {run}; name another folder")
         begun = state["step"]
         encoder.load_state_dict(state["encoder"])
         optimizer.load_state_dict(state["optimizer"])
@@ -121,13 +123,18 @@ def main() -> None:
         stop = spent > 60 * options.minutes
         if number % options.every == 0 or number == options.steps or stop:
             state = {"step": number, "encoder": encoder.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save(state | {"rates": rates.state_dict()}, kept.with_suffix(".new"))
+            torch.save(state | {"rates": rates.state_dict(), "run": run}, kept.with_suffix(".new"))
             kept.with_suffix(".new").replace(kept)
             log(options.out, {"step": number, "loss": float(np.mean(losses[-options.every :])), "seconds": spent})
         if stop:
             break
     for name, asked in (HELD | TESTS if held else TESTS).items():
         log(options.out, ranked(encoder, name, asked, held if name in HELD else set(), options.out))
+
+
+def run_of(options: argparse.Namespace) -> dict[str, int | float | None]:
+    """What makes a run what it is; a checkpoint of another is refused."""
+    return {name: getattr(options, name) for name in ("fold", "seed", "steps", "questions", "rate")}
 
 
 def folds_of(databases: Sequence[tuple[tuple[str, str], Asked]], seed: int) -> dict[tuple[str, str], int]:
@@ -140,7 +147,10 @@ def store(out: Path, seed: int) -> None:
     encoders, files = {}, {}
     for name, folder in ((None, out), *((number, out / str(number)) for number in range(FOLDS))):
         encoder = BiEncoder()
-        encoder.load_state_dict(torch.load(folder / "checkpoint.pt", weights_only=True)["encoder"])
+        state = torch.load(folder / "checkpoint.pt", weights_only=True)
+        if (state.get("run") or {}).get("fold", "unknown") != name or state["run"]["seed"] != seed:
+            raise SystemExit(f"{folder} holds the run {state.get('run')}, and not that of fold {name}, seed {seed}")
+        encoder.load_state_dict(state["encoder"])
         difference = ternary_difference(encoder)
         if name is None:
             save_arrays(ENCODER_FILE, difference)

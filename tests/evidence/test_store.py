@@ -283,6 +283,13 @@ def test_robustness_sets_ask_about_the_databases_of_spider_dev(name):
         load_evidence(name, ("token_overlap",))
 
 
+def barred_databases() -> set[str]:
+    """The databases of the dev sets and their twins, which no evidence is trained on."""
+    held = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    twins = load_twins()
+    return {"/".join(key) for key in held | {twin for key in held for twin in twins[key]}}
+
+
 @pytest.mark.parametrize("family", ["rich", "boosted", "encoder", "learned"])
 def test_families_are_what_their_manifests_say(family):
     folder = evidence_home() / family
@@ -293,11 +300,14 @@ def test_families_are_what_their_manifests_say(family):
     if family == "encoder":
         assert manifest["encoder"] == hashlib.sha256(ENCODER_FILE.read_bytes()).hexdigest()
         trained = load_posteriors(shipped_path("learned"))[Variant.INDEPENDENT].databases
-        assert {"/".join(key) for key in trained} <= set(manifest["folds"])
+        folds, twins = manifest["folds"], load_twins()
+        assert {"/".join(key) for key in trained} <= set(folds)
+        assert not barred_databases() & set(folds)
+        assert sorted(set(folds.values())) == [0, 1]
+        joined = {"/".join(key): ["/".join(twin) for twin in found] for key, found in twins.items()}
+        assert all(folds[key] == folds.get(twin, folds[key]) for key in folds for twin in joined[key])
     if family in ("boosted", "learned"):
-        held = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
-        twins = load_twins()
-        barred = {"/".join(key) for key in held | {twin for key in held for twin in twins[key]}}
+        barred = barred_databases()
         assert not barred & set(manifest["training"])
         read = {}
         for part in ("rich", "encoder")[: 1 + (family == "learned")]:
