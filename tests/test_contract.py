@@ -146,7 +146,7 @@ MORE_OF_LINK = {
     "answers": said,
 }
 MORE_OF_TABLE = {"why": text}
-MORE_OF_SCHEMA = {"database": text}
+MORE_OF_SCHEMA = {"database": text, "self_keys": count}
 MORE_OF_EVALUATE = {
     "data": text,
     "scheme": text,
@@ -274,7 +274,7 @@ def test_schema(tmp_path, capsys, monkeypatch):
     counts = {name: value for name, value in found.items() if count(value)}
     # Two pairs of a key are one edge, a self key is none; a chain of two needs one table on the frontier at least.
     assert counts.pop("frontier_width") in (1, 2)
-    assert counts == {"tables": 2, "views": 1, "foreign_keys": 3, "edges": 1, "dropped_keys": 1}
+    assert counts == {"tables": 2, "views": 1, "foreign_keys": 3, "self_keys": 1, "edges": 1, "dropped_keys": 1}
     assert len(found["warnings"]) == 1
     assert "gone" in found["warnings"][0]
 

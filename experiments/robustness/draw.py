@@ -40,9 +40,9 @@ def main(arguments: list[str] | None = None) -> None:
     sets = [name for name in SETS if name in set(gains["data"])]
     gains["label"] = pd.Categorical(gains["data"].map(SETS), [SETS[name] for name in sets][::-1])
     gains["reads"] = pd.Categorical(gains["name"].map(READ), list(READ.values()))
-    draw_forest(panels[2], gains, "mAP with encoder less without", group="reads")
-    panels[2].legend(fontsize=7, frameon=False)
-    titles = ("a  Ranking of the tables", "b  Mean shift of the probabilities", "c  What the encoder adds to the trees")
+    draw_forest(panels[2], gains, "difference of mAP", group="reads")
+    panels[2].legend(fontsize=7, frameon=False, loc="lower right")
+    titles = ("a  Ranking of the tables", "b  Mean shift of the probabilities", "c  What the encoder adds")
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title, fontsize=9, loc="left")
         axes.locator_params(axis="x", nbins=4)

@@ -162,12 +162,12 @@ def test_separable_columns_have_a_finite_fit():
     assert 0.5 < found.mean[1] < 20
 
 
-@pytest.mark.parametrize("kind", ["lexical", "embedding"])
-def test_the_package_carries_posteriors_of_columns(kind):
+@pytest.mark.parametrize(("kind", "least"), [("lexical", 150), ("embedding", 150), ("attention", 20)])
+def test_the_package_carries_posteriors_of_columns(kind, least):
     from bayeslink.evidence.columns import column_channels
 
     found = ColumnPosterior.load(shipped_columns(kind))
-    assert len(found.names) == 3 * len(column_channels(kind)) + 4
-    assert found.info["num_databases"] > 150
+    assert len(found.names) == 3 * (len(column_channels(kind)) + (kind == "attention")) + 4
+    assert found.info["num_databases"] > least
     with pytest.raises(ValueError, match="columns of kind 'none'"):
         shipped_columns("none")
