@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -36,7 +36,8 @@ TABLE_RANKINGS = {"bm25": "bm25", "embedding_cosine": "minilm"}
 
 def rows_of(config: Mapping) -> Iterator[dict]:
     """Every row of the table."""
-    found = {name: list(stored_attention(name)) for name in (*config["sets"], RESERVED_SET)}
+    most = config["databases"]
+    found = {name: list(islice(stored_attention(name), most)) for name in (*config["sets"], RESERVED_SET)}
     for name in config["sets"]:
         yield from table_rankings(name, found[name], config)
         yield from column_rows(name, found[name], config)
@@ -109,7 +110,7 @@ def known_rows(
         item.told[:, None] & (item.tables[:, item.owner] if within else np.ones_like(item.gold)) for item in columns
     ]
     p = np.concatenate([row[k] for row, k in zip(rows, kept, strict=True)])
-    return p, np.concatenate([item.gold[k] for item, k in zip(columns, kept, strict=True)])
+    return p, np.concatenate([item.gold[k] for item, k in zip(columns, kept, strict=True)]).astype(np.float64)
 
 
 def table_probabilities(
@@ -190,7 +191,7 @@ def transferred(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """Set, variant, score and its value for each question, of fits on the reserved databases."""
     variants = [Variant(name) for name in config["variants"]]
-    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])[: config["databases"]]
+    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])
     questions = Questions(RESERVED_SET, training, 0, load_twins(), load_fingerprints())
     posteriors = {item.variant: item for item in fit_posteriors(questions, variants, (), settings, effects=False)}
     for name in config["sets"]:
