@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from conftest import harbour
 
 from bayeslink.evidence.attention import EPSILON
 from bayeslink.evidence.attention_store import (
@@ -16,6 +17,8 @@ from bayeslink.evidence.attention_store import (
     stored_attention,
 )
 from bayeslink.evidence.store import load_evidence, load_twins, save_arrays
+from bayeslink.schema.corpus import read_corpus
+from bayeslink.schema.gold_columns import told_columns
 
 
 def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
@@ -34,6 +37,27 @@ def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
         assert not item.gold[~item.told].any()
         assert item.candidates("trained").column.max() == max(len(table.columns) for table in item.graph.tables) - 1
     assert np.concatenate([item.gold.any(axis=1) for item in items]).mean() > 0.9
+
+
+def test_gold_columns_are_those_of_the_query_and_every_second_question_is_there(benchmark):
+    item = next(item for item in stored_attention("bird-dev") if item.key[1] == "debit_card_specializing")
+    corpus = read_corpus(benchmark / "bird")
+    asked = [question for question in corpus.questions if question.db_id == item.key[1]][::2]
+    assert item.places.tolist() == list(range(0, 64, 2))
+    assert item.texts == [question.text for question in asked]
+    columns = [(t, c) for t, table in enumerate(item.graph.tables) for c in range(len(table.columns))]
+    for row, question in enumerate(asked):
+        read = told_columns(question.query, item.graph)
+        assert item.told[row] == (read is not None)
+        assert {columns[place] for place in np.flatnonzero(item.gold[row])} == set(read or ())
+
+
+def test_a_query_whose_columns_cannot_be_told_has_none():
+    graph = harbour()
+    assert told_columns("SELECT nobody FROM ships JOIN ports", graph) is None
+    assert told_columns("SELECT FROM", graph) is None
+    assert told_columns(None, graph) is None
+    assert told_columns("SELECT COUNT(*) FROM ships", graph) == frozenset()
 
 
 def test_the_channel_is_the_logarithm_of_the_tables_share(benchmark):

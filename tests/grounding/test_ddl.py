@@ -209,3 +209,13 @@ def test_tokens_of_tables_bound_those_of_their_text():
     for tables in ([0], [1, 2], [0, 1, 2, 3]):
         assert prune_schema(graph, tables).tokens <= weights[tables].sum()
     assert ddl_tokens(build_graph("none", [])).tolist() == []
+
+
+def test_columns_that_another_table_refers_to_are_keys_too():
+    tables = [
+        Table("ports", (Column("name", "TEXT"), Column("code", "TEXT"), Column("id", "INTEGER", primary_key=True))),
+        Table("visits", (Column("port_code", "TEXT"),)),
+    ]
+    graph = build_graph("bay", tables, [RawKey("visits", ("port_code",), "ports", ("code",))])
+    whole = prune_schema(graph, [0])
+    assert prune_schema(graph, [0], whole.tokens - 1).left_out == {"ports": ("name",)}
