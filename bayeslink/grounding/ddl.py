@@ -2,10 +2,10 @@
 
 One statement a table, in catalogue order: its columns with type and comment, its primary key, and its foreign keys to
 other selected tables, so that no name stands there that the model cannot read about; a view is written like a table,
-and said to be one. Where a budget does not hold all columns, those of primary and foreign keys stay, others stay in the
-order of their scores, and an ellipsis stands for those left out. Identifiers are quoted where the dialect would read
-them otherwise: reserved words, characters beyond letters, digits and underscore, and capitals where unquoted names are
-folded.
+and said to be one; an inferred key is said to be inferred. Where a budget does not hold all columns, those of primary
+and foreign keys stay, others stay in the order of their scores, and an ellipsis stands for those left out. Identifiers
+are quoted where the dialect would read them otherwise: reserved words, characters beyond letters, digits and
+underscore, and capitals where unquoted names are folded.
 """
 
 import re
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from sqlglot import exp
 
-from bayeslink.schema.graph import Column, ForeignKey, SchemaGraph, Table
+from bayeslink.schema.graph import Column, ForeignKey, Origin, SchemaGraph, Table
 
 __all__ = ["CHARACTERS_PER_TOKEN", "PrunedSchema", "ddl_tokens", "estimated_tokens", "prune_schema", "quoted"]
 
@@ -217,10 +217,11 @@ def _statement(graph: SchemaGraph, table: int, places: Sequence[int], keys: Sequ
     if node.primary_key:
         own.append((f"PRIMARY KEY ({_listed(node.primary_key, dialect)})", None))
     for key in keys:
-        if key.table == table:
+        if key.table == table and key.origin is not Origin.VIEW:
             target = _full_name(graph.tables[key.ref_table], dialect)
             clause = f"FOREIGN KEY ({_listed(key.columns, dialect)}) REFERENCES {target}"
-            own.append((f"{clause} ({_listed(key.ref_columns, dialect)})", None))
+            guessed = "inferred, not declared" if key.origin is Origin.INFERRED else None
+            own.append((f"{clause} ({_listed(key.ref_columns, dialect)})", guessed))
     said = ": ".join(part for part in ("a view" if node.is_view else "", _one_line(node.description)) if part)
     lines = [f"-- {said}"] if said else []
     lines.append(f"CREATE TABLE {_full_name(node, dialect)} (")

@@ -16,10 +16,14 @@ __all__ = ["Column", "Edge", "ForeignKey", "Origin", "RawKey", "SchemaGraph", "T
 
 
 class Origin(StrEnum):
-    """Where a foreign key comes from; an edge takes the strongest origin among its keys."""
+    """Where a key comes from, the strongest first; an edge takes the strongest origin among its keys.
+
+    A constraint of the catalogue, the user, the SQL of a view (which reads the table), or a guess.
+    """
 
     DECLARED = "declared"
     USER = "user"
+    VIEW = "view"
     INFERRED = "inferred"
 
 
@@ -40,6 +44,7 @@ class Table:
 
     `key_columns` states the primary key in constraint order; left empty, the order is that of the
     flagged columns. The order matters where a foreign key names no column of its parent.
+    `definition` is the SQL of a view, where the catalogue tells it.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Table:
     description: str | None = None
     is_view: bool = False
     key_columns: tuple[str, ...] = ()
+    definition: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -70,7 +76,8 @@ class Table:
 class RawKey:
     """A foreign key as a source states it, by names, before it is checked against the tables.
 
-    `ref_columns` may be empty: `REFERENCES t` without a column means t's primary key, in order.
+    `ref_columns` may be empty: `REFERENCES t` without a column means t's primary key, in order. A key of origin
+    `view` names no column: it says that the view `table` reads `ref_table`.
     """
 
     table: str
@@ -227,6 +234,8 @@ def _check_key(
         return None, f"table {raw.table!r} does not exist"
     if parent is None:
         return None, f"table {raw.ref_table!r} does not exist"
+    if raw.origin is Origin.VIEW:
+        return ForeignKey(child, (), parent, (), raw.origin), ""
     columns, missing = _spelled(raw.columns, tables[child])
     if missing is not None:
         return None, f"column {missing!r} does not exist in {tables[child].full_name!r}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from bayeslink.grounding.ddl import ddl_tokens, estimated_tokens, prune_schema, quoted
-from bayeslink.schema.graph import Column, RawKey, SchemaGraph, Table, build_graph
+from bayeslink.schema.graph import Column, Origin, RawKey, SchemaGraph, Table, build_graph
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
 
@@ -219,3 +219,19 @@ def test_columns_that_another_table_refers_to_are_keys_too():
     graph = build_graph("bay", tables, [RawKey("visits", ("port_code",), "ports", ("code",))])
     whole = prune_schema(graph, [0])
     assert prune_schema(graph, [0], whole.tokens - 1).left_out == {"ports": ("name",)}
+
+
+def test_an_inferred_key_is_said_to_be_one_and_what_a_view_reads_is_no_key():
+    tables = [
+        Table("a", (Column("id", "INTEGER", primary_key=True),)),
+        Table("b", (Column("a_id", "INTEGER"),)),
+        Table("v", (Column("id", "INTEGER"),), is_view=True),
+    ]
+    keys = [
+        RawKey("b", ("a_id",), "a", ("id",), origin=Origin.INFERRED),
+        RawKey("v", (), "a", origin=Origin.VIEW),
+    ]
+    shown = prune_schema(build_graph("d", tables, keys), range(3))
+    assert "FOREIGN KEY (a_id) REFERENCES a (id) -- inferred, not declared" in shown.text
+    assert shown.text.count("FOREIGN KEY") == 1
+    created(shown.text)

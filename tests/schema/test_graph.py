@@ -134,3 +134,23 @@ def test_case_of_names_in_keys_is_without_effect(keys, upper):
     plain = [RawKey(child, (column,), parent, (ref,)) for child, column, parent, ref in keys]
     cased = [RawKey(recase(c), (recase(x),), recase(p), (recase(y),)) for c, x, p, y in keys]
     assert build_graph("d", tables, plain) == build_graph("d", tables, cased)
+
+
+def test_a_view_s_key_names_no_column_and_is_weaker_than_a_stated_one():
+    view = Table("v", (Column("id"),), is_view=True, definition="SELECT id FROM t")
+    other = Table("t", (Column("id", primary_key=True),))
+    reads = RawKey("v", (), "t", origin=Origin.VIEW)
+    graph = build_graph("d", [view, other], [reads])
+    assert graph.dropped == ()
+    assert [(edge.first, edge.second, edge.origin) for edge in graph.edges] == [(0, 1, Origin.VIEW)]
+    stated = RawKey("v", ("id",), "t", ("id",), origin=Origin.USER)
+    both = build_graph("d", [view, other], [reads, stated])
+    assert [(len(edge.keys), edge.origin) for edge in both.edges] == [(2, Origin.USER)]
+    guessed = build_graph("d", [view, other], [reads, RawKey("v", ("id",), "t", ("id",), origin=Origin.INFERRED)])
+    assert guessed.edges[0].origin is Origin.VIEW
+
+
+def test_a_view_s_key_to_a_table_out_of_sight_is_dropped():
+    view = Table("v", (Column("id"),), is_view=True)
+    graph = build_graph("d", [view], [RawKey("v", (), "gone", origin=Origin.VIEW)])
+    assert not graph.edges and "gone" in graph.dropped[0]
