@@ -29,7 +29,6 @@ from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
-from bayeslink.evidence.words import content_words
 from bayeslink.grounding.ddl import PrunedSchema, ddl_tokens, estimated_tokens, prune_schema
 from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
@@ -39,6 +38,7 @@ from bayeslink.model.hierarchy import Variant
 from bayeslink.provenance import sha256
 from bayeslink.schema.database import read_database
 from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.words import content_words
 
 __all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
 

@@ -9,7 +9,9 @@ lines into arrays. The set-up is that of schemagate's benchmark page: a table is
 types, and its declared foreign keys; the embedder is the hashed one, and all settings are the defaults. With
 `--descriptions` columns also carry the catalogue's descriptions as comments, and with `--pooled` all databases of
 the schema file are one catalogue and no question says which it is about. There a pick also brings the tables of other
-databases that have the name of one it references, because schemagate 1.12 resolves references by bare name.
+databases that have the name of one it references, because schemagate 1.12 resolves references by bare name. With
+`--prepared` the tables of a warehouse are those that this package links to, partitions folded, so that both systems
+choose among the same; a table's schema is then its owner.
 
 With `--scores` it asks for the score of every table instead, without the tables that references add: what its answers
 are cut from, and what a calibrated probability can be fitted on.
@@ -39,6 +41,9 @@ def main() -> None:
     """Run schemagate and write its answers."""
     parser = argparse.ArgumentParser(description="Tables that schemagate returns for benchmark questions.")
     parser.add_argument("--data", required=True, help="folder of the data home: spider, bird, ...")
+    parser.add_argument(
+        "--prepared", type=Path, help="folder of build_warehouses.py --write: its corpus of this name, not the raw one"
+    )
     parser.add_argument("--split", help="only this split's questions")
     parser.add_argument("--k", type=int, nargs="+", default=[1, 3, 5], help="numbers of tables to ask for")
     parser.add_argument("--with-evidence", action="store_true", help="follow the question with its evidence sentence")
@@ -47,9 +52,11 @@ def main() -> None:
     parser.add_argument("--scores", action="store_true", help="the score of every table")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines to write")
     options = parser.parse_args()
-    folder = data_home() / options.data
+    folder = (options.prepared or data_home()) / options.data
     inputs = [folder / f"{kind}.jsonl.gz" for kind in ("questions", "schemas")]
     questions = [line for line in read(inputs[0]) if options.split is None or line["split"] == options.split]
+    if options.prepared:
+        questions = [line for line in questions if line["query"] is not None]
     if not questions:
         parser.error(f"--split {options.split}: no question of {options.data} has it")
     schemas = {line["db_id"]: line for line in read(inputs[1])}
@@ -81,6 +88,7 @@ def main() -> None:
             "text": "question and evidence" if options.with_evidence else "question",
             "descriptions": options.descriptions,
             "pooled": options.pooled,
+            "prepared": options.prepared is not None,
             "scores": options.scores,
             "embedder": "HashingEmbedder()",
         },
@@ -116,14 +124,15 @@ def describe(schema: Line, descriptions: bool) -> Iterator[ObjectDoc]:
             )
             for column in table["columns"]
         ]
+        owner = table.get("schema")
         keys = [
             ForeignKey([key["column"]], key["ref_table"], [key["ref_column"]])
             for key in schema["foreign_keys"]
-            if key["table"].casefold() == table["name"].casefold()
+            if key["table"].casefold() == table["name"].casefold() and key.get("schema") == owner
         ]
         yield ObjectDoc(
             table["name"],
-            schema["db_id"],
+            owner or schema["db_id"],
             description=table["description"] if descriptions else None,
             columns=columns,
             foreign_keys=keys,

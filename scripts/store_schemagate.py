@@ -2,6 +2,7 @@
 
     python scripts/store_schemagate.py spider-dev.jsonl bird-dev.jsonl ...      # into data/peers
     python scripts/store_schemagate.py scores/*.jsonl           # of runs with --scores: into data/evidence/schemagate
+    python scripts/store_schemagate.py --prepared FOLDER --out data/peers/curves curves/*.jsonl     # at many k
 
 Reads the data home (`$BAYESLINK_DATA`) to turn names of tables into positions; questions without resolved gold are
 left out, as in the stored evidence, and counted. A second run writes the same bytes.
@@ -19,8 +20,9 @@ from bayeslink.evaluation.questions import stored_set
 from bayeslink.evidence.cache import checkout, replace_file
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.peers import (
+    CURVE_SETS,
     PEER_SETS,
-    POOLED_RUN,
+    POOLED_RUNS,
     Returned,
     ReturnedFromPool,
     save_pooled,
@@ -37,6 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Store the tables that schemagate returned as arrays.")
     parser.add_argument("lines", type=Path, nargs="+", help="JSON lines of run_schemagate.py")
     parser.add_argument("--out", type=Path, help="folder to write; data/peers of the checkout by default")
+    parser.add_argument("--prepared", type=Path, help="folder of the prepared corpora that runs with --prepared read")
     options = parser.parse_args()
     scored = {
         bool(json.loads(path.with_suffix(".meta.json").read_text())["settings"]["scores"]) for path in options.lines
@@ -47,24 +50,32 @@ def main() -> None:
     out = options.out or (evidence_home() / "schemagate" if scored.pop() else peers)
     runs = {}
     for path in options.lines:
-        name, entry = store(path, out)
+        name, entry = store(path, out, options.prepared)
         runs[name] = entry
         print(f"{name}: {entry['n_questions']} questions, {entry['n_unresolved']} unresolved")
-    known = (*PEER_SETS, POOLED_RUN, *SETS)
-    manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in known if name in runs}}
+    known = (*PEER_SETS, *POOLED_RUNS, *SETS, *(name.removeprefix("curves/") for name in CURVE_SETS))
+    manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in dict.fromkeys(known) if name in runs}}
     text = json.dumps(manifest, indent=2) + "\n"
     replace_file(out / "manifest.json", lambda file: file.write(text.encode()))
 
 
-def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
+def store(path: Path, out: Path, prepared: Path | None) -> tuple[str, dict[str, object]]:
     """Write one run's arrays; its name and its entry in the manifest."""
     meta = json.loads(path.with_suffix(".meta.json").read_text())
     settings, lines = meta["settings"], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     if sha256(path) != meta["lines"]:
         raise SystemExit(f"{path}: not the lines that its .meta.json describes; run it again")
-    if changed := [name for name, digest in meta["inputs"].items() if sha256(data_home() / name) != digest]:
+    home = data_home()
+    if settings.get("prepared"):
+        if prepared is None:
+            raise SystemExit(f"{path} is of a prepared corpus; name its folder with --prepared")
+        home = prepared
+    if changed := [name for name, digest in meta["inputs"].items() if sha256(home / name) != digest]:
         raise SystemExit(f"{path}: {', '.join(changed)} changed since the run; run it again")
-    corpus = read_corpus(data_home() / settings["data"], split=settings["split"])
+    corpus = read_corpus(home / settings["data"], split=settings["split"])
+    if settings.get("prepared"):
+        asked = tuple(question for question in corpus.questions if question.query is not None)
+        corpus = replace(corpus, questions=asked)
     resolution = resolve(corpus)
     answers = {line["id"]: line["tables"] for line in lines}
     missing = [question.id for question in corpus.questions if question.id not in answers]
@@ -75,13 +86,17 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
         "n_unresolved": resolution.num_questions - len(resolution.gold),
         **{field: meta[field] for field in ("versions", "settings", "inputs", "lines")},
     }
+    is_prepared = settings.get("prepared", False)
+    with_evidence = settings["text"] != "question"
+    base = settings["data"] if is_prepared else stored_set(settings["data"], settings["split"], with_evidence)
     if settings["scores"]:
-        name = stored_set(settings["data"], settings["split"], settings["text"] != "question")
+        name = base
         save_evidence(out / f"{name}.npz", scores(name, corpus, resolution.gold, answers))
         return name, {"file": sha256(out / f"{name}.npz")} | entry
     if settings["pooled"]:
-        save_pooled(out / f"{POOLED_RUN}.npz", pooled(corpus, resolution.gold, answers, settings["k"]))
-        return POOLED_RUN, {"file": sha256(out / f"{POOLED_RUN}.npz")} | entry
+        name = f"schemagate-{base}-pooled"
+        save_pooled(out / f"{name}.npz", pooled(corpus, resolution.gold, answers, settings["k"]))
+        return name, {"file": sha256(out / f"{name}.npz")} | entry
     runs: dict[int, list[Returned]] = {k: [] for k in settings["k"]}
     for db_id in sorted({question.db_id for question in corpus.questions}):
         graph = corpus.schemas[db_id]
@@ -92,13 +107,12 @@ def store(path: Path, out: Path) -> tuple[str, dict[str, object]]:
             place = np.zeros((len(asked), graph.num_tables), dtype=np.int64)
             for row, question in enumerate(asked):
                 for number, (owner, table) in enumerate(answers[question][str(k)], start=1):
-                    position = graph.find(table)
-                    if owner != db_id or position is None:
+                    position = graph.find(table, None if owner == db_id else owner)
+                    if position is None or (owner != db_id and not is_prepared):
                         raise SystemExit(f"{path}: question {question} got {owner}.{table}, which {db_id} lacks")
                     place[row, position] = number
             found.append(Returned(corpus.name, db_id, place))
-    parts = [settings["data"], settings["split"], "evidence" if settings["text"] != "question" else ""]
-    name = "-".join(["schemagate", *filter(None, parts), *(["descriptions"] if settings["descriptions"] else [])])
+    name = f"schemagate-{base}{'-descriptions' if settings['descriptions'] else ''}"
     save_returned(out / f"{name}.npz", runs)
     return name, {"file": sha256(out / f"{name}.npz")} | entry
 

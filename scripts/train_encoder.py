@@ -38,12 +38,12 @@ from bayeslink.evidence.store import (
     save_arrays,
     save_evidence,
 )
-from bayeslink.evidence.words import split_words
 from bayeslink.provenance import sha256
 from bayeslink.schema.corpus import Question, data_home, read_corpus
 from bayeslink.schema.gold import resolve
 from bayeslink.schema.graph import SchemaGraph
 from bayeslink.schema.split import folds_by_database
+from bayeslink.schema.words import split_words
 
 TRAIN = (("spider", "train"), ("bird-train", None))
 TESTS = {"spider-dev": ("spider", "dev", False), "bird-dev": ("bird", None, False)}

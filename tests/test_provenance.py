@@ -66,7 +66,7 @@ def script(tmp_path):
     folder = tmp_path / "experiments" / "claim"
     folder.mkdir(parents=True)
     (folder / "run.py").write_text("import json\nimport near\nfrom bayeslink.model import priors\n")
-    (folder / "near.py").write_text("def late():\n    from bayeslink.evidence.words import split\n")
+    (folder / "near.py").write_text("def late():\n    from bayeslink.schema.words import split\n")
     (folder / "far.py").write_text("")
     (folder / "config.toml").write_text("seed = 3\nsize = 10\n[quick]\nsize = 2\n")
     return folder / "run.py"
@@ -86,7 +86,7 @@ def stored(script, tmp_path, arguments=(), **more):
 def test_source_is_what_the_script_imports_and_no_more(script):
     found = source_files(script)
     assert {"run.py", "near.py", "bayeslink/__init__.py", "bayeslink/model/__init__.py"} <= found.keys()
-    assert {"bayeslink/model/priors.py", "bayeslink/evidence/words.py"} <= found.keys()
+    assert {"bayeslink/model/priors.py", "bayeslink/schema/words.py"} <= found.keys()
     assert not {"far.py", "bayeslink/cli.py", "bayeslink/schema/spider.py"} & found.keys()
 
 

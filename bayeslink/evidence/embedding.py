@@ -23,8 +23,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from bayeslink.evidence.cache import GraphMemo
 from bayeslink.evidence.lexical import inverse_frequency
-from bayeslink.evidence.words import content_words, split_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table
+from bayeslink.schema.words import content_words, split_words
 
 __all__ = ["EmbeddingCosine", "HashedCosine", "MissingExtraError", "embed", "embedded_questions", "spoken"]
 

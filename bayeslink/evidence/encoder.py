@@ -15,9 +15,9 @@ from jaxtyping import Float
 
 from bayeslink.evidence.cache import GraphMemo
 from bayeslink.evidence.embedding import MissingExtraError, spoken
-from bayeslink.evidence.words import split_words
 from bayeslink.provenance import sha256
 from bayeslink.schema.graph import SchemaGraph, Table
+from bayeslink.schema.words import split_words
 
 __all__ = ["ENCODER_FILE", "EncoderMatch", "table_texts"]
 

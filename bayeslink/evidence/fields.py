@@ -35,8 +35,8 @@ from bayeslink.evidence.lexical import (
     name_words,
     overlap_index,
 )
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import SchemaGraph, Table
+from bayeslink.schema.words import content_words
 
 __all__ = ["BestColumn", "Field", "FieldBM25", "FieldOverlap", "Match", "NameMatch", "largest_of_tables"]
 

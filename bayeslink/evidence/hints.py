@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayeslink.evidence.indexed import IndexedChannel
-from bayeslink.evidence.words import split_words
 from bayeslink.schema.graph import Column, SchemaGraph
 from bayeslink.schema.types import TypeFamily, type_family
+from bayeslink.schema.words import split_words
 
 __all__ = ["IdentifierHint", "Literal", "LiteralType", "Shape", "TableShape"]
 

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from bayeslink.evidence.cache import GraphMemo
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table
+from bayeslink.schema.words import content_words
 
 __all__ = [
     "BM25",

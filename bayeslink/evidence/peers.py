@@ -16,12 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from bayeslink.evidence.store import DatabaseKey, save_arrays, stored_home
+from bayeslink.evidence.store import WAREHOUSE_SETS, DatabaseKey, save_arrays, stored_home
 
 __all__ = [
+    "CURVE_SETS",
     "FUSED_SETS",
     "PEER_SETS",
     "POOLED_RUN",
+    "POOLED_RUNS",
     "Returned",
     "ReturnedFromPool",
     "load_pooled",
@@ -45,6 +47,15 @@ FUSED_SETS = tuple(name.replace("schemagate", "fused") for name in PEER_SETS)
 
 POOLED_RUN = "schemagate-spider-dev-pooled"
 """Name of the stored run on all databases of Spider at once."""
+
+POOLED_RUNS = (POOLED_RUN, "schemagate-bird-dev-pooled", "schemagate-bird-dev-evidence-pooled")
+"""Names of the stored runs on all databases of a data set at once."""
+
+CURVE_SETS = (
+    *(f"curves/{name}" for name in PEER_SETS),
+    *(f"curves/schemagate-{name}-descriptions" for name in WAREHOUSE_SETS if not name.endswith("-inferred")),
+)
+"""Names of the stored runs at many numbers of tables; those of the warehouses have no other."""
 
 
 class ReturnedFromPool(NamedTuple):
@@ -109,14 +120,15 @@ def load_returned(name: str, k: int) -> list[Returned]:
     """What came back for each database of a stored run when k tables were asked for; it may be more than k.
 
     Args:
-        name: One of `PEER_SETS` or `FUSED_SETS`.
+        name: One of `PEER_SETS`, `FUSED_SETS` or `CURVE_SETS`.
         k: Number of tables asked for.
 
     Raises:
         ValueError: If the run is not there, was not made at that k, or its file is broken.
     """
-    if name not in (*PEER_SETS, *FUSED_SETS):
-        raise ValueError(f"name={name!r}: use one of {', '.join((*PEER_SETS, *FUSED_SETS))}")
+    known = (*PEER_SETS, *FUSED_SETS, *CURVE_SETS)
+    if name not in known:
+        raise ValueError(f"name={name!r}: use one of {', '.join(known)}")
     arrays = _arrays(name)
     ks = arrays["ks"].tolist()
     if k not in ks:
@@ -155,13 +167,18 @@ def save_returned(path: Path, runs: Mapping[int, Sequence[Returned]]) -> None:
     )
 
 
-def load_pooled() -> dict[int, ReturnedFromPool]:
-    """What came back from the pool of `POOLED_RUN`, by the number of tables asked for.
+def load_pooled(name: str = POOLED_RUN) -> dict[int, ReturnedFromPool]:
+    """What came back from a pool, by the number of tables asked for.
+
+    Args:
+        name: One of `POOLED_RUNS`.
 
     Raises:
-        ValueError: If the file is missing or broken.
+        ValueError: If there is no such run, or its file is missing or broken.
     """
-    arrays = _arrays(POOLED_RUN)
+    if name not in POOLED_RUNS:
+        raise ValueError(f"name={name!r}: use one of {', '.join(POOLED_RUNS)}")
+    arrays = _arrays(name)
     return {
         int(k): ReturnedFromPool(size.astype(np.int64), holds)
         for k, size, holds in zip(arrays["ks"], arrays["size"], arrays["holds_gold"], strict=True)

@@ -23,8 +23,8 @@ from jaxtyping import Float, Int
 
 from bayeslink.evidence.fields import Field
 from bayeslink.evidence.indexed import IndexedChannel
-from bayeslink.evidence.words import STOP_WORDS, split_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table
+from bayeslink.schema.words import STOP_WORDS, split_words
 
 __all__ = ["PhraseIndex", "PhraseMatch", "ValueHint", "phrase_index"]
 

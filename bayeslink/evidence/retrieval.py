@@ -22,8 +22,8 @@ from jaxtyping import Bool, Float, Int
 
 from bayeslink.evidence.channel import Channel
 from bayeslink.evidence.fused import FusedRanks, reciprocal_rank_fusion
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.words import content_words
 
 __all__ = ["FusedRetriever", "RankedRetriever", "Retriever", "referenced"]
 

@@ -30,6 +30,7 @@ __all__ = [
     "FAMILIES",
     "ROBUSTNESS_SETS",
     "SETS",
+    "WAREHOUSE_SETS",
     "DatabaseKey",
     "evidence_home",
     "load_evidence",
@@ -52,7 +53,12 @@ SETS = ("spider-train", "spider-dev", "bird-dev", "bird-dev-evidence", "bird-tra
 ROBUSTNESS_SETS = ("spider-syn-dev", "spider-realistic")
 """Spider dev asked in other words, in every family but the first; their gold and databases are Spider dev's."""
 
-FAMILIES = ("", "rich", "boosted", "schemagate", "encoder", "learned")
+WAREHOUSE_SETS = tuple(
+    f"{name}{keys}" for name in ("spider2-lite", "beaver-dw", "beaver-nw", "fiben") for keys in ("", "-inferred")
+)
+"""Sets of the family `warehouses`; in those that end in "-inferred" guessed keys stand beside the declared ones."""
+
+FAMILIES = ("", "rich", "boosted", "schemagate", "encoder", "learned", "warehouses")
 """Folders of the families, below `evidence_home`."""
 
 
@@ -87,7 +93,7 @@ def load_evidence(name: str, channels: Sequence[str] | None = None) -> list[Evid
     """Evidence, with gold and groups, of each database of a stored set.
 
     Args:
-        name: One of `SETS`, or of `ROBUSTNESS_SETS` with channels of `rich` or `boosted`.
+        name: One of `SETS`, or of `ROBUSTNESS_SETS` or `WAREHOUSE_SETS` with channels of a family that holds them.
         channels: Channels to keep, in this order, of any family; all those of the first family by default.
 
     Raises:
@@ -112,8 +118,9 @@ def stored_files(name: str, channels: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _set_file(name: str, family: str) -> Path:
-    if name not in (*SETS, *ROBUSTNESS_SETS):
-        raise ValueError(f"name={name!r}: use one of {', '.join((*SETS, *ROBUSTNESS_SETS))}")
+    known = (*SETS, *ROBUSTNESS_SETS, *WAREHOUSE_SETS)
+    if name not in known:
+        raise ValueError(f"name={name!r}: use one of {', '.join(known)}")
     return evidence_home() / family / f"{name}.npz"
 
 

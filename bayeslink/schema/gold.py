@@ -123,10 +123,11 @@ def group_key(query: str, dialect: str = "sqlite") -> str:
 
 
 class TableNames:
-    """Tables of a graph by case-folded full name and by every dotted end of it."""
+    """Tables of a graph by case-folded full name and by every dotted end of it; a family by its members' too."""
 
     def __init__(self, graph: SchemaGraph) -> None:
-        self.full = {name.casefold(): index for index, name in enumerate(graph.table_names)}
+        members = {member.casefold(): index for index, table in enumerate(graph.tables) for member in table.members}
+        self.full = members | {name.casefold(): index for index, name in enumerate(graph.table_names)}
         self.ends: dict[str, set[int]] = {}
         for name, index in self.full.items():
             parts = name.split(".")

@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Int
 
-__all__ = ["Column", "Edge", "ForeignKey", "Origin", "RawKey", "SchemaGraph", "Table", "build_graph"]
+__all__ = ["Column", "Edge", "ForeignKey", "Origin", "RawKey", "SchemaGraph", "Table", "build_graph", "raw_key"]
 
 
 class Origin(StrEnum):
@@ -44,7 +44,8 @@ class Table:
 
     `key_columns` states the primary key in constraint order; left empty, the order is that of the
     flagged columns. The order matters where a foreign key names no column of its parent.
-    `definition` is the SQL of a view, where the catalogue tells it.
+    `definition` is the SQL of a view, where the catalogue tells it. `members` are the full names of the
+    tables that a folded family stands for (`partitions`); a table that stands for itself has none.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Table:
     is_view: bool = False
     key_columns: tuple[str, ...] = ()
     definition: str | None = None
+    members: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -217,6 +219,17 @@ def build_graph(
         elif key not in kept:
             kept.append(key)
     return SchemaGraph(name, tuple(tables), tuple(kept), _edges(kept), tuple(dropped), dialect, tuple(warnings))
+
+
+def raw_key(key: ForeignKey, child: Table, parent: Table) -> RawKey:
+    """A checked key by name again, between these two tables.
+
+    Args:
+        key: The key.
+        child: The table that is to hold it.
+        parent: The table that it is to reference.
+    """
+    return RawKey(child.name, key.columns, parent.name, key.ref_columns, child.schema, parent.schema or "", key.origin)
 
 
 def _describe(raw: RawKey) -> str:

@@ -5,10 +5,11 @@
                columns: [{name, natural_name, type, description, primary_key}]}],
      foreign_keys: [{table, column, ref_table, ref_column}]}
 
-Optional, written only where needed: `schema`, `is_view` and `key_columns` (primary key in
-constraint order) of a table; `schema`, `ref_schema`, `origin` and `key` of a foreign key. Lines of
-keys with equal `key` are one composite key; without it `composite.composite_keys` decides. A table
-name with dots (BigQuery, Snowflake) stays one name. Other fields are ignored.
+Optional, written only where needed: `schema`, `is_view`, `key_columns` (primary key in constraint
+order), `definition` (a view's SQL) and `members` (tables that a family stands for) of a table;
+`schema`, `ref_schema`, `origin` and `key` of a foreign key. Lines of keys with equal `key` are one
+composite key; without it `composite.composite_keys` decides. A key of origin `view` has no columns.
+A table name with dots (BigQuery, Snowflake) stays one name. Other fields are ignored.
 """
 
 from dataclasses import replace
@@ -33,9 +34,9 @@ def read_schema(record: Record) -> SchemaGraph:
         raise record.error(f"database {db_id!r} has no tables; list at least one or remove the line")
     lines = [(line.maybe_number("key"), _raw_key(line)) for line in record.records("foreign_keys")]
     keys: list[RawKey] = []
-    for number, block in groupby(lines, key=lambda line: line[0]):
+    for (number, of_view), block in groupby(lines, key=lambda line: (line[0], line[1].origin is Origin.VIEW)):
         found = [key for _, key in block]
-        keys += composite_keys(tables, found) if number is None else [_join(found)]
+        keys += found if of_view else composite_keys(tables, found) if number is None else [_join(found)]
     try:
         return build_graph(db_id, tables, keys, record.text("dialect", may_be_empty=True))
     except ValueError as error:
@@ -45,11 +46,7 @@ def read_schema(record: Record) -> SchemaGraph:
 def schema_line(db_id: str, graph: SchemaGraph) -> dict[str, object]:
     """The line of one schema graph; read back, it gives the graph less what it dropped or warned of."""
     keys = [_stated(key, graph) for key in graph.foreign_keys]
-    split = [
-        (number, replace(key, columns=(column,), ref_columns=(ref_column,)))
-        for number, key in enumerate(keys)
-        for column, ref_column in zip(key.columns, key.ref_columns, strict=True)
-    ]
+    split = [(number, line) for number, key in enumerate(keys) for line in _by_column(key)]
     # Numbers only where the plain lines would be grouped differently when read back.
     plain = composite_keys(graph.tables, [line for _, line in split]) == keys
     return {
@@ -79,6 +76,8 @@ def _table(record: Record) -> Table:
         record.maybe_text("description"),
         record.flag("is_view"),
         record.texts("key_columns"),
+        record.maybe_text("definition"),
+        record.texts("members"),
     )
 
 
@@ -86,11 +85,12 @@ def _raw_key(record: Record) -> RawKey:
     origin = record.maybe_text("origin") or Origin.DECLARED.value
     if origin not in set(Origin):
         raise record.error(f"origin {origin!r} is unknown; use one of {[str(kind) for kind in Origin]}")
+    of_view = origin == Origin.VIEW
     return RawKey(
         record.text("table"),
-        (record.text("column"),),
+        () if of_view else (record.text("column"),),
         record.text("ref_table"),
-        (record.text("ref_column"),),
+        () if of_view else (record.text("ref_column"),),
         record.maybe_text("schema"),
         record.maybe_text("ref_schema"),
         Origin(origin),
@@ -100,6 +100,13 @@ def _raw_key(record: Record) -> RawKey:
 def _join(lines: list[RawKey]) -> RawKey:
     columns = tuple(line.columns[0] for line in lines)
     return replace(lines[0], columns=columns, ref_columns=tuple(line.ref_columns[0] for line in lines))
+
+
+def _by_column(key: RawKey) -> list[RawKey]:
+    if key.origin is Origin.VIEW:
+        return [key]
+    pairs = zip(key.columns, key.ref_columns, strict=True)
+    return [replace(key, columns=(column,), ref_columns=(ref_column,)) for column, ref_column in pairs]
 
 
 def _stated(key: ForeignKey, graph: SchemaGraph) -> RawKey:
@@ -117,16 +124,14 @@ def _table_line(table: Table) -> dict[str, object]:
         "columns": [{name: getattr(column, name) for name in names} for column in table.columns],
     }
     extra = {"schema": table.schema, "is_view": table.is_view, "key_columns": list(table.key_columns)}
+    extra |= {"definition": table.definition, "members": list(table.members)}
     return line | {name: value for name, value in extra.items() if value}
 
 
 def _key_line(key: RawKey, number: int | None) -> dict[str, object]:
-    line: dict[str, object] = {
-        "table": key.table,
-        "column": key.columns[0],
-        "ref_table": key.ref_table,
-        "ref_column": key.ref_columns[0],
-    }
+    line: dict[str, object] = {"table": key.table, "ref_table": key.ref_table}
+    if key.origin is not Origin.VIEW:
+        line |= {"column": key.columns[0], "ref_column": key.ref_columns[0]}
     extra = {
         "schema": key.schema,
         "ref_schema": key.ref_schema,

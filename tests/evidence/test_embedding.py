@@ -10,8 +10,8 @@ from conftest import QUESTIONS, harbour
 
 from bayeslink.evidence import embedding
 from bayeslink.evidence.embedding import EmbeddingCosine, HashedCosine, MissingExtraError
-from bayeslink.evidence.words import content_words, split_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table, build_graph
+from bayeslink.schema.words import content_words, split_words
 
 
 def grams(words):

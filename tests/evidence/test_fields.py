@@ -9,8 +9,8 @@ from fields_cases import ASKED, assert_scores, bare, check_channel, check_silent
 
 from bayeslink.evidence.fields import BestColumn, Field, FieldBM25, FieldOverlap, Match, NameMatch, largest_of_tables
 from bayeslink.evidence.lexical import BM25
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import Column, Table, build_graph
+from bayeslink.schema.words import content_words
 
 CHANNELS = [
     *map(NameMatch, Match),

@@ -8,8 +8,8 @@ from fields_cases import bare, check_channel, described, foreign, identities
 from bayeslink.evidence import embedding, fields_embedding
 from bayeslink.evidence.embedding import EmbeddingCosine
 from bayeslink.evidence.fields_embedding import Cosine, FieldCosine
-from bayeslink.evidence.words import split_words
 from bayeslink.schema.graph import Column, Table, build_graph
+from bayeslink.schema.words import split_words
 
 CHANNELS = [FieldCosine(cosine) for cosine in Cosine]
 WORDS = ("ship", "port", "name", "country", "day", "fee", "price", "rank")

@@ -8,8 +8,8 @@ import pytest
 from conftest import QUESTIONS, harbour
 
 from bayeslink.evidence.lexical import BM25, TokenOverlap, inverse_frequency
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import Column, SchemaGraph, Table, build_graph
+from bayeslink.schema.words import content_words
 
 
 def words_of_name(thing):

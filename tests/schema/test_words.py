@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayeslink.evidence.words import STOP_WORDS, content_words, singular, split_words
+from bayeslink.schema.words import STOP_WORDS, content_words, singular, split_words
 
 
 @pytest.mark.parametrize(
