@@ -4,7 +4,7 @@
     python scripts/build_warehouses.py --sets fiben beaver-dw
 
 Reads the data home (`$BAYESLINK_DATA`). Table names lose their qualifiers to the schema, and dated or numbered tables
-are one table (`schema.qualifiers`, `schema.partitions`). Each set is stored twice: with the keys that are declared, and
+are one table, and glued names are cut into words (`schema.qualifiers`, `partitions`, `segmentation`). Each set is stored
 with those that `schema.joins` guesses beside them; the trees read either graph. Annotated join keys of BEAVER are not
 read. Scores are kept in the package's cache, so that a run that was stopped goes on. A second run writes the same
 bytes. `--write FOLDER` writes the prepared corpora in the line format instead, for another system to read.
@@ -33,6 +33,7 @@ from bayeslink.schema.corpus import Corpus, data_home, read_corpus, write_corpus
 from bayeslink.schema.joins import WEIGHTS_FILE, with_inferred_keys
 from bayeslink.schema.partitions import fold_partitions
 from bayeslink.schema.qualifiers import split_qualifiers
+from bayeslink.schema.segmentation import with_natural_names
 from bayeslink.schema.split import find_twins
 
 PLAIN = ("token_overlap", "bm25", "embedding_cosine", "hashed_cosine", "name_any")
@@ -100,7 +101,9 @@ def prepared(name: str) -> Corpus:
     if name.startswith("beaver"):
         wanted = [db_id for db_id in corpus.schemas if (db_id == "dw") == (name == "beaver-dw")]
         corpus = corpus.select(db_ids=wanted)
-    folded = {key: fold_partitions(split_qualifiers(graph)) for key, graph in corpus.schemas.items()}
+    folded = {
+        key: with_natural_names(fold_partitions(split_qualifiers(graph))) for key, graph in corpus.schemas.items()
+    }
     return replace(corpus, schemas=folded)
 
 
