@@ -44,7 +44,8 @@ class Table:
 
     `key_columns` states the primary key in constraint order; left empty, the order is that of the
     flagged columns. The order matters where a foreign key names no column of its parent.
-    `definition` is the SQL of a view, where the catalogue tells it.
+    `definition` is the SQL of a view, where the catalogue tells it. `partial` says that the table has
+    further columns which its reader may not see (`grounding.access`), so that a `*` of it may not run.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Table:
     is_view: bool = False
     key_columns: tuple[str, ...] = ()
     definition: str | None = None
+    partial: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
