@@ -49,9 +49,9 @@ Add Alias All And Any AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot 
 Boolean Bracket ByteString Case Cube DPipe DataTypeParam Distinct Div Dot EQ Escape Fetch Filter GT GTE Glob Group
 GroupingSets Having HexString ILike IgnoreNulls In IntDiv Interval IntervalSpan Is JSONArrayContains JSONKeyValue
 JSONPath JSONPathFilter JSONPathKey JSONPathRecursive JSONPathRoot JSONPathSelector JSONPathSlice JSONPathSubscript
-JSONPathUnion JSONPathWildcard LT LTE Like Limit Literal Mod Mul NEQ National Neg Not Null NullSafeEQ NullSafeNEQ
-Offset Or Order Ordered Overlaps Paren PropertyEQ Qualify RawString RespectNulls Rollup SimilarTo Slice Sub Tuple Var
-Where Window WindowSpec WithinGroup
+JSONPathUnion JSONPathWildcard LT LTE Like Limit LimitOptions Literal Mod Mul NEQ National Neg Not Null NullSafeEQ
+NullSafeNEQ Offset Or Order Ordered Overlaps Paren PropertyEQ Qualify RawString RespectNulls Rollup SimilarTo Slice
+Sub Tuple Var Where Window WindowSpec WithinGroup
 """
 _FUNCTIONS = """
 Abs Acos Acosh AddMonths AnyValue ApproxDistinct ApproxQuantile ApproxQuantiles ArgMax ArgMin Array ArrayAgg ArrayAll
@@ -89,8 +89,9 @@ hex ifnull iif instr isfinite json json_agg json_array json_array_length json_bu
 json_group_array json_group_object json_object json_object_keys json_quote json_type json_typeof json_valid jsonb_agg
 jsonb_array_length jsonb_build_object jsonb_object_keys jsonb_typeof julianday likelihood likely make_date make_time
 make_timestamp nullif num_nonnulls num_nulls numnonnulls percentile position printf quote quote_literal random
-regexp_match regexp_matches round scale soundex split_part str_to_date strftime strpos substr sum time timediff
-to_date to_timestamp total trim_scale trunc typeof unicode unixepoch unlikely width_bucket zeroblob
+regexp_match regexp_matches round row_to_json scale soundex split_part str_to_date strftime strpos substr sum time
+timediff to_date to_json to_jsonb to_timestamp total trim_scale trunc typeof unicode unixepoch unlikely width_bucket
+zeroblob
 """
 _NAMED = frozenset(_NAMED_TEXT.split())
 """Functions that the parser has no kind for, by name in lower case."""
@@ -109,5 +110,6 @@ def is_allowed(node: exp.Expression) -> bool:
         # (a).b is a field; a.b(c) is a function of somebody's, and SQLite reads 'a'.b as a column.
         return isinstance(node.expression, exp.Identifier) and not isinstance(node.this, (exp.Identifier, exp.Literal))
     if isinstance(node, exp.DataType):
-        return node.this is not exp.DataType.Type.USERDEFINED
+        # PostgreSQL looks up the text of a regclass in its catalogue.
+        return type(node) is exp.DataType and node.this is not exp.DataType.Type.USERDEFINED
     return type(node).__name__ in _ALLOWED

@@ -7,13 +7,14 @@ generator to say but for SQLite (`authorizer`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bayeslink.grounding.access import Policy
 from bayeslink.schema.graph import Column, RawKey, SchemaGraph, Table, build_graph
 
-__all__ = ["FORMS", "World", "random_query", "random_world"]
+__all__ = ["COMMON_FORMS", "RARE_FORMS", "RandomQuery", "World", "random_query", "random_world"]
 
 _TABLES = ("customers", "orders", "Line Items", "group", "(2)", 'say "hi"', "Größe", "Payments", "order", "t1", "x")
 _COLUMNS = ("id", "name", "total", "code", "Full Name", "select", "born", "x", "t1", 'a"b', "salary", "ref_id", "note")
@@ -75,9 +76,18 @@ def random_world(rng: np.random.Generator) -> World:
     return World(graph, Policy("reader", grants))
 
 
-def random_query(form: str, world: World, rng: np.random.Generator) -> str:
+class RandomQuery(NamedTuple):
+    """A query, and what USING and NATURAL compare in it, of which SQLite's authorizer says nothing."""
+
+    sql: str
+    compared: frozenset[tuple[str, str]]
+
+
+def random_query(form: str, world: World, rng: np.random.Generator) -> RandomQuery:
     """One query of a form; it need not be valid, since names may be ambiguous."""
-    return _FORMS[form](_Writer(world, rng))
+    writer = _Writer(world, rng)
+    sql = _FORMS[form](writer)
+    return RandomQuery(sql, frozenset(writer.compared))
 
 
 class _Writer:
@@ -85,6 +95,7 @@ class _Writer:
 
     def __init__(self, world: World, rng: np.random.Generator) -> None:
         self.world, self.rng = world, rng
+        self.compared: set[tuple[str, str]] = set()
         self.inside = rng.random() < 0.6
         tables = [table for table in world.graph.tables if world.granted(table)]
         self.tables = tables if self.inside else list(world.graph.tables)
@@ -127,6 +138,11 @@ class _Writer:
     def condition(self, column: str) -> str:
         return f"{column} {('> 1', 'IS NOT NULL', 'BETWEEN 1 AND 3', 'IN (1, 2)')[int(self.rng.integers(4))]}"
 
+    def compare(self, first: Table, second: Table, names: set[str]) -> None:
+        """Notes the columns of these names that both tables have."""
+        names = names & {column.name.casefold() for column in second.columns}
+        self.compared |= {(table.name.casefold(), name) for table in (first, second) for name in names}
+
     def plain(self) -> str:
         table = self.table()
         one, two, three = (self.column(table) for _ in range(3))
@@ -148,17 +164,22 @@ class _Writer:
 
     def three_tables(self) -> str:
         (first, one), (second, two), (third, three) = (self.source(alias) for alias in "abc")
-        on = f"{self.column(second)} = c.{self.column(third)}"
-        where = f"a.{self.column(first)} = b.{self.column(second)}"
-        return f"SELECT {self.column(first)} FROM {one}, {two} JOIN {three} ON {on} WHERE {where}"
+        # Every other name is not qualified: it may be of any table, and most are of two.
+        chosen = [
+            ("" if self.rng.random() < 0.5 else f"{alias}.") + self.column(table)
+            for alias, table in zip("abc", (first, second, third), strict=True)
+        ]
+        return f"SELECT {chosen[0]} FROM {one}, {two} JOIN {three} ON {chosen[1]} = {chosen[2]}"
 
     def using(self) -> str:
-        (first, one), (_, two) = self.source("a"), self.source("b")
+        (first, one), (second, two) = self.source("a"), self.source("b")
         name = self.column(first)
+        self.compare(first, second, {name.strip('"`[]').replace('""', '"').casefold()})
         return f"SELECT {name} FROM {one} JOIN {two} USING ({name})"
 
     def natural(self) -> str:
         (first, one), (second, two) = self.starred().source("a"), self.source("b")
+        self.compare(first, second, {column.name.casefold() for column in first.columns})
         return f"SELECT a.{self.column(first)}, b.{self.column(second)} FROM {one} NATURAL JOIN {two}"
 
     def every(self) -> str:
@@ -247,16 +268,37 @@ class _Writer:
         return f'SELECT {self.column(first)} FROM {one} WHERE {self.column(first)} = "{word}"'
 
 
-_FORMS: dict[str, Callable[[_Writer], str]] = {
-    name: getattr(_Writer, name)
-    for name in (
-        "plain aggregate joined three_tables using natural every every_of_one inside_in correlated scalar derived cte "
-        "cte_that_shadows recursive set_operation window result_in_group result_in_order in_a_table row_number "
-        "word_in_quotes"
-    ).split(" ")
-}
-FORMS = tuple(_FORMS)
-"""Names of the forms of query."""
+_RARE = (
+    _Writer.natural,
+    _Writer.three_tables,
+    _Writer.result_in_group,
+    _Writer.row_number,
+    _Writer.word_in_quotes,
+    _Writer.in_a_table,
+)
+_COMMON = (
+    _Writer.plain,
+    _Writer.aggregate,
+    _Writer.joined,
+    _Writer.using,
+    _Writer.every,
+    _Writer.every_of_one,
+    _Writer.inside_in,
+    _Writer.correlated,
+    _Writer.scalar,
+    _Writer.derived,
+    _Writer.cte,
+    _Writer.cte_that_shadows,
+    _Writer.recursive,
+    _Writer.set_operation,
+    _Writer.window,
+    _Writer.result_in_order,
+)
+_FORMS: dict[str, Callable[[_Writer], str]] = {form.__name__: form for form in (*_COMMON, *_RARE)}
+COMMON_FORMS = tuple(form.__name__ for form in _COMMON)
+"""Names of the forms that questions ask for day by day."""
+RARE_FORMS = tuple(form.__name__ for form in _RARE)
+"""Names of the forms that are there to break a check: most use what databases read in ways of their own."""
 
 
 def _quoted(name: str) -> str:
