@@ -21,6 +21,8 @@ def empty_database(graph: SchemaGraph) -> sqlite3.Connection:
         if table.definition is not None:
             database.execute(f"CREATE VIEW {_quoted(table.name)} AS {table.definition}")
             continue
+        if table.name.casefold().startswith("sqlite_"):
+            continue  # SQLite keeps such tables itself.
         # With types: only an INTEGER PRIMARY KEY is what `rowid` means.
         key = table.primary_key if len(table.primary_key) == 1 else ()
         columns = (
