@@ -86,11 +86,13 @@ def visible(graph: SchemaGraph, policy: Policy, default_schema: str | None = Non
 def _stand_in(reads: tuple[Read, ...], graph: SchemaGraph) -> str:
     """A definition that reads what a view reads, where the view's own also names what is withheld."""
     tables = {table.full_name: table for table in graph.tables}
-    read = [read for read in reads if not tables[read.table].is_view]
-    dialect = graph.dialect
-    columns = [f"t{n}.{quoted(name, dialect)}" for n, item in enumerate(read) for name in item.columns]
-    sources = [f"{quoted_table(tables[item.table], dialect)} AS t{n}" for n, item in enumerate(read)]
-    return f"SELECT {', '.join(columns) or '1'} FROM {', '.join(sources)}"
+    # Without aliases: any name of ours could be one that is withheld.
+    parts = []
+    for table, names in ((tables[read.table], read.columns) for read in reads):
+        if not table.is_view:
+            columns = ", ".join(quoted(name, graph.dialect) for name in names)
+            parts.append(f"EXISTS (SELECT {columns or '1'} FROM {quoted_table(table, graph.dialect)})")
+    return f"SELECT {', '.join(parts)}"
 
 
 def _granted(graph: SchemaGraph, policy: Policy) -> dict[int, Columns]:
