@@ -17,9 +17,11 @@ def shown_names(graph: SchemaGraph, seen: Visible, reason: str, sql: str) -> int
     withheld = _names(graph) - _names(seen.graph)
     texts = shown(seen)
     known = _words(" ".join(shown(_neutral())))
-    queried = sql.casefold()
+    queried = sql.casefold().replace('""', '"')
+    # The sentences of reasons are constant but for what they quote.
+    told = " ".join(re.findall(r"'[^']*'|\"[^\"]*\"|: .*", reason))
     return sum(
-        any(_stands_in(name, text) for text in texts) or (_stands_in(name, reason) and name not in queried)
+        any(_stands_in(name, text) for text in texts) or (_stands_in(name, told) and name not in queried)
         for name in withheld
         if name not in known
     )

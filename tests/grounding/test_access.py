@@ -170,6 +170,13 @@ def test_what_is_withheld_leaves_no_trace():
     assert graph.tables[3].definition == "SELECT name FROM people"
 
 
+def test_a_key_that_lost_a_column_is_gone_without_a_word():
+    policy = Policy("clerk", {("", "people"): frozenset({"id", "name"}), ("", "teams"): None})
+    graph = visible(office(), policy).graph
+    assert graph.foreign_keys == graph.edges == graph.dropped == ()
+    assert graph.table_names == ("people", "teams")
+
+
 def test_texts_that_name_nothing_withheld_stay():
     policy = everything_but_wages()
     tables = {**policy.tables, ("", "people"): None, ("", "payroll"): frozenset({"person_id"})}

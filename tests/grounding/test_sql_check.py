@@ -98,6 +98,10 @@ PAIRS = [
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT pay FROM r, p) SELECT i FROM r",
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + total FROM r, p) SELECT i FROM r",
     ),
+    (
+        "WITH a AS (SELECT v FROM n, p), n AS (SELECT 1 AS y) SELECT 1 FROM a",
+        "WITH m AS (SELECT 1 AS y), a AS (SELECT v FROM n, p) SELECT 1 FROM a",
+    ),
     # set operations
     ("SELECT id FROM c UNION SELECT pay FROM p", "SELECT id FROM c UNION SELECT total FROM p ORDER BY id"),
     ("SELECT id FROM c EXCEPT SELECT * FROM p", "SELECT id, name, doc FROM c EXCEPT SELECT * FROM c"),
