@@ -29,6 +29,7 @@ FIELDS = {"claim", "figures", "checks", "config", "seed", "versions", "source_ha
 TIMED = {"evidence_channels", "exact_cost", "laplace_and_hmc"}
 EMPIRICAL = {
     "abstention",
+    "access",
     "attention",
     "baselines",
     "clarification",

@@ -20,7 +20,15 @@ from sqlglot import exp
 
 from bayeslink.schema.graph import Column, ForeignKey, Origin, SchemaGraph, Table
 
-__all__ = ["CHARACTERS_PER_TOKEN", "PrunedSchema", "ddl_tokens", "estimated_tokens", "prune_schema", "quoted"]
+__all__ = [
+    "CHARACTERS_PER_TOKEN",
+    "PrunedSchema",
+    "ddl_tokens",
+    "estimated_tokens",
+    "prune_schema",
+    "quoted",
+    "quoted_table",
+]
 
 CHARACTERS_PER_TOKEN = 4
 """Characters of a token, the usual rule for English text and SQL under byte-pair encodings; a count."""
@@ -179,6 +187,13 @@ def quoted(name: str, dialect: str) -> str:
     return exp.to_identifier(name, quoted=needed).sql(dialect=dialect or None)
 
 
+def quoted_table(table: Table, dialect: str) -> str:
+    """Full name of a table as the dialect's SQL must write it."""
+    # The schema itself may be dotted: project.dataset.
+    parts = [*(table.schema.split(".") if table.schema else ()), table.name]
+    return ".".join(quoted(part, dialect) for part in parts)
+
+
 @cache
 def _reserved(dialect: str) -> frozenset[str]:
     """Reserved words of a dialect, in lower case; those of every dialect where SQLAlchemy does not know this one."""
@@ -218,13 +233,13 @@ def _statement(graph: SchemaGraph, table: int, places: Sequence[int], keys: Sequ
         own.append((f"PRIMARY KEY ({_listed(node.primary_key, dialect)})", None))
     for key in keys:
         if key.table == table and key.origin is not Origin.VIEW:
-            target = _full_name(graph.tables[key.ref_table], dialect)
+            target = quoted_table(graph.tables[key.ref_table], dialect)
             clause = f"FOREIGN KEY ({_listed(key.columns, dialect)}) REFERENCES {target}"
             guessed = "inferred, not declared" if key.origin is Origin.INFERRED else None
             own.append((f"{clause} ({_listed(key.ref_columns, dialect)})", guessed))
     said = ": ".join(part for part in ("a view" if node.is_view else "", _one_line(node.description)) if part)
     lines = [f"-- {said}"] if said else []
-    lines.append(f"CREATE TABLE {_full_name(node, dialect)} (")
+    lines.append(f"CREATE TABLE {quoted_table(node, dialect)} (")
     for number, (clause, comment) in enumerate(own):
         comma = "," if number < len(own) - 1 else ""
         lines.append(f"  {clause}{comma} -- {_one_line(comment)}" if _one_line(comment) else f"  {clause}{comma}")
@@ -235,12 +250,6 @@ def _statement(graph: SchemaGraph, table: int, places: Sequence[int], keys: Sequ
 
 def _column(column: Column, dialect: str) -> str:
     return f"{quoted(column.name, dialect)} {_one_line(column.type)}".strip()
-
-
-def _full_name(table: Table, dialect: str) -> str:
-    # The schema itself may be dotted: project.dataset.
-    parts = [*(table.schema.split(".") if table.schema else ()), table.name]
-    return ".".join(quoted(part, dialect) for part in parts)
 
 
 def _listed(names: Sequence[str], dialect: str) -> str:

@@ -46,6 +46,8 @@ class Table:
     flagged columns. The order matters where a foreign key names no column of its parent.
     `definition` is the SQL of a view, where the catalogue tells it. `members` are the full names of the
     tables that a folded family stands for (`partitions`); a table that stands for itself has none.
+    `partial` says that the table has further columns which its reader may not see (`grounding.access`),
+    so that a `*` of it may not run.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Table:
     key_columns: tuple[str, ...] = ()
     definition: str | None = None
     members: tuple[str, ...] = ()
+    partial: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

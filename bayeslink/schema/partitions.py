@@ -117,4 +117,5 @@ def _node(name: str, members: Sequence[Table]) -> Table:
         description=next((table.description for table in (widest, *members) if table.description), None),
         key_columns=widest.key_columns,
         members=tuple(table.full_name for table in members),
+        partial=any(table.partial for table in members),
     )
