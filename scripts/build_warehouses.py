@@ -4,10 +4,11 @@
     python scripts/build_warehouses.py --sets fiben beaver-dw
 
 Reads the data home (`$BAYESLINK_DATA`). Table names lose their qualifiers to the schema, and dated or numbered tables
-are one table, and glued names are cut into words (`schema.qualifiers`, `partitions`, `segmentation`). Each set is stored
-with those that `schema.joins` guesses beside them; the trees read either graph. Annotated join keys of BEAVER are not
-read. Scores are kept in the package's cache, so that a run that was stopped goes on. A second run writes the same
-bytes. `--write FOLDER` writes the prepared corpora in the line format instead, for another system to read.
+are one table, and glued names are cut into words (`schema.qualifiers`, `partitions`, `segmentation`). Each set is
+stored twice: with the keys that are declared, and with those that `schema.joins` guesses beside them; the trees read
+either graph. Annotated join keys of BEAVER are not read. Scores are kept in the package's cache, so that a run that was
+stopped goes on. Beside the sets lie the estimated tokens of each table's DDL, for Spider dev and BIRD dev too. A second
+run writes the same bytes. `--write FOLDER` writes the prepared corpora in the line format instead, for another system.
 """
 
 import argparse
@@ -46,13 +47,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the numeric arrays of the warehouses.")
     parser.add_argument("--sets", nargs="+", choices=bases, default=bases, help="sets to build; all by default")
     parser.add_argument("--write", type=Path, help="folder for the prepared corpora; nothing else is done")
+    parser.add_argument("--tokens", action="store_true", help="only the tokens of the tables' DDL")
     options = parser.parse_args()
+    out = (checkout() or cache_home()) / "data" / "evidence" / "warehouses"
+    if options.tokens:
+        write_tokens(out / "ddl_tokens.json")
+        return
     if options.write:
         for name in options.sets:
             write_corpus(prepared(name), options.write / name)
         return
     torch.set_num_threads(1)
-    out = (checkout() or cache_home()) / "data" / "evidence" / "warehouses"
     out.mkdir(parents=True, exist_ok=True)
     path = out / "manifest.json"
     sets = json.loads(path.read_text())["sets"] if path.is_file() else {}
@@ -83,10 +88,24 @@ def main() -> None:
                 "n_tables": sum(item.num_tables for item in found),
                 "n_edges": sum(len(item.edges) for item in found),
                 "twins_in_training": trained_twins(corpus, found),
-                "ddl_tokens": {item.db_id: ddl_tokens(schemas[item.db_id]).astype(int).tolist() for item in found},
                 "ids": {item.db_id: asked(corpus, resolution.gold, item.db_id) for item in found},
             }
         write_manifest(path, sets)
+    write_tokens(out / "ddl_tokens.json")
+
+
+def write_tokens(path: Path) -> None:
+    """Estimated tokens of the DDL of each table of each database."""
+    corpora = {name: prepared(name) for name in WAREHOUSE_SETS if not name.endswith("-inferred")}
+    corpora |= {
+        "spider-dev": read_corpus(data_home() / "spider", split="dev"),
+        "bird-dev": read_corpus(data_home() / "bird"),
+    }
+    tokens = {
+        name: {key: ddl_tokens(graph).astype(int).tolist() for key, graph in sorted(corpus.schemas.items())}
+        for name, corpus in corpora.items()
+    }
+    replace_file(path, lambda file: file.write((json.dumps(tokens, separators=(",", ":")) + "\n").encode()))
 
 
 def base_channels() -> list[str]:

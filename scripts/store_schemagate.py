@@ -48,7 +48,9 @@ def main() -> None:
         parser.error("some runs are of --scores, others not; store them apart")
     peers = (checkout() or Path.cwd()) / "data" / "peers"
     out = options.out or (evidence_home() / "schemagate" if scored.pop() else peers)
-    runs = {}
+    # Runs that are not stored again keep their entries.
+    written = out / "manifest.json"
+    runs = json.loads(written.read_text())["runs"] if written.is_file() else {}
     for path in options.lines:
         name, entry = store(path, out, options.prepared)
         runs[name] = entry
@@ -56,7 +58,7 @@ def main() -> None:
     known = (*PEER_SETS, *POOLED_RUNS, *SETS, *(name.removeprefix("curves/") for name in CURVE_SETS))
     manifest = {"licence": "CC BY-SA 4.0", "runs": {name: runs[name] for name in dict.fromkeys(known) if name in runs}}
     text = json.dumps(manifest, indent=2) + "\n"
-    replace_file(out / "manifest.json", lambda file: file.write(text.encode()))
+    replace_file(written, lambda file: file.write(text.encode()))
 
 
 def store(path: Path, out: Path, prepared: Path | None) -> tuple[str, dict[str, object]]:
