@@ -44,7 +44,8 @@ class Table:
 
     `key_columns` states the primary key in constraint order; left empty, the order is that of the
     flagged columns. The order matters where a foreign key names no column of its parent.
-    `definition` is the SQL of a view, where the catalogue tells it.
+    `definition` is the SQL of a view, a query or the CREATE VIEW around it, where the catalogue tells it;
+    `num_rows` what the catalogue estimates, where that was asked for.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Table:
     is_view: bool = False
     key_columns: tuple[str, ...] = ()
     definition: str | None = None
+    num_rows: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
