@@ -33,9 +33,9 @@ def read_schema(record: Record) -> SchemaGraph:
         raise record.error(f"database {db_id!r} has no tables; list at least one or remove the line")
     lines = [(line.maybe_number("key"), _raw_key(line)) for line in record.records("foreign_keys")]
     keys: list[RawKey] = []
-    for number, block in groupby(lines, key=lambda line: line[0]):
+    for (number, is_view), block in groupby(lines, key=lambda line: (line[0], line[1].origin is Origin.VIEW)):
         found = [key for _, key in block]
-        keys += composite_keys(tables, found) if number is None else [_join(found)]
+        keys += found if is_view else composite_keys(tables, found) if number is None else [_join(found)]
     try:
         return build_graph(db_id, tables, keys, record.text("dialect", may_be_empty=True))
     except ValueError as error:
@@ -43,15 +43,21 @@ def read_schema(record: Record) -> SchemaGraph:
 
 
 def schema_line(db_id: str, graph: SchemaGraph) -> dict[str, object]:
-    """The line of one schema graph; read back, it gives the graph less what it dropped or warned of."""
+    """The line of one schema graph; read back, it gives the graph less what it dropped or warned of.
+
+    Neither the SQL of views nor row counts are kept.
+    """
     keys = [_stated(key, graph) for key in graph.foreign_keys]
+    joins = [key for key in keys if key.origin is not Origin.VIEW]
+    # A view reads a table as a whole: one line without columns.
     split = [
-        (number, replace(key, columns=(column,), ref_columns=(ref_column,)))
+        (number, replace(key, columns=columns[:1], ref_columns=columns[1:]))
         for number, key in enumerate(keys)
-        for column, ref_column in zip(key.columns, key.ref_columns, strict=True)
+        for columns in (list(zip(key.columns, key.ref_columns, strict=True)) or [()])
     ]
+    lines = [line for _, line in split if line.columns]
     # Numbers only where the plain lines would be grouped differently when read back.
-    plain = composite_keys(graph.tables, [line for _, line in split]) == keys
+    plain = composite_keys(graph.tables, lines) == joins and keys[: len(joins)] == joins
     return {
         "db_id": db_id,
         "dialect": graph.dialect,
@@ -86,11 +92,12 @@ def _raw_key(record: Record) -> RawKey:
     origin = record.maybe_text("origin") or Origin.DECLARED.value
     if origin not in set(Origin):
         raise record.error(f"origin {origin!r} is unknown; use one of {[str(kind) for kind in Origin]}")
+    is_view = origin == Origin.VIEW  # a view reads a table as a whole
     return RawKey(
         record.text("table"),
-        (record.text("column"),),
+        () if is_view else (record.text("column"),),
         record.text("ref_table"),
-        (record.text("ref_column"),),
+        () if is_view else (record.text("ref_column"),),
         record.maybe_text("schema"),
         record.maybe_text("ref_schema"),
         Origin(origin),
@@ -121,12 +128,14 @@ def _table_line(table: Table) -> dict[str, object]:
 
 
 def _key_line(key: RawKey, number: int | None) -> dict[str, object]:
-    line: dict[str, object] = {
-        "table": key.table,
-        "column": key.columns[0],
-        "ref_table": key.ref_table,
-        "ref_column": key.ref_columns[0],
-    }
+    line: dict[str, object] = {"table": key.table, "ref_table": key.ref_table}
+    if key.origin is not Origin.VIEW:
+        line = {
+            "table": key.table,
+            "column": key.columns[0],
+            "ref_table": key.ref_table,
+            "ref_column": key.ref_columns[0],
+        }
     extra = {
         "schema": key.schema,
         "ref_schema": key.ref_schema,
