@@ -235,6 +235,27 @@ def test_two_rival_tables_are_reported(tmp_path: Path):
     assert link.abstention.abstained[0] or asked.gain_nats > 0.05
 
 
+def test_eight_to_twelve_tables_out_of_250():
+    """Report: questions that need many tables lost some of them in a large schema."""
+    parts = [
+        "customer",
+        "invoice",
+        "product",
+        "supplier",
+        "warehouse",
+        "shipment",
+        "carrier",
+        "region",
+        "currency",
+        "discount",
+    ]
+    tables = [table(name, f"{name}_id {name}_name", key=f"{name}_id") for name in parts]
+    tables += [table(f"zq{number}", f"zq{number}_id k{number}") for number in range(240)]
+    keys = [RawKey(name, (f"{name}_id",), parts[0], (f"{parts[0]}_id",)) for name in parts[1:]]
+    link = linked(build_graph("d", tables, keys), f"Show the {', '.join(parts[:-1])} and {parts[-1]}")
+    assert set(parts) <= set(link.tables)
+
+
 def test_900_tables_with_few_keys():
     """Report: 900 tables with hardly a key took minutes, or found nothing."""
     tables = [table(f"area{number}_log", f"id entry{number}") for number in range(899)]
@@ -242,3 +263,10 @@ def test_900_tables_with_few_keys():
     keys = [RawKey(f"area{number}_log", ("id",), "customers", ("id",)) for number in range(5)]
     link = linked(build_graph("d", tables, keys), "Names of customers")
     assert link.graph.table_names[int(link.probabilities.argmax())] == "customers"
+
+
+def test_nothing_relevant_is_said(tmp_path: Path):
+    """Report: a question about something else got tables all the same."""
+    link = linked(database(tmp_path, SHOP), "Temperature of the ocean around volcanoes")
+    assert link.abstention.abstained[0]
+    assert link.abstention.reasons[0]
