@@ -257,7 +257,8 @@ def size_distribution(
         unary: Log-odds of each table if it had no neighbours.
         plan: Elimination order.
         gain: As in `trace`.
-        num_sizes: More than the number of tables.
+        num_sizes: More than the number of tables; or so many that larger sizes have no probability to speak of, which
+            would be added to that of N modulo `num_sizes`.
     """
     log_z = forward_log(unary, plan, gain)
 
@@ -265,8 +266,9 @@ def size_distribution(
         value, log_scale = _complex_forward(unary, plan, gain, 2 * jnp.pi * frequency / num_sizes)
         return value * jnp.exp(log_scale - log_z)
 
-    values = jax.lax.map(scaled, jnp.arange(num_sizes, dtype=jnp.float64))
-    return jnp.clip(jnp.fft.fft(values, axis=0).real / num_sizes, 0.0, 1.0)
+    # The other half of the frequencies are these, conjugate.
+    values = jax.lax.map(scaled, jnp.arange(num_sizes // 2 + 1, dtype=jnp.float64))
+    return jnp.clip(jnp.fft.irfft(jnp.conj(values), n=num_sizes, axis=0), 0.0, 1.0)
 
 
 def _complex_forward(

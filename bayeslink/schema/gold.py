@@ -50,7 +50,7 @@ class Resolution:
         return self.num_with_query + self.num_without_query
 
 
-def gold_tables(query: str, graph: SchemaGraph) -> frozenset[int]:
+def gold_tables(query: str, graph: SchemaGraph, schema: str | None = None) -> frozenset[int]:
     """Positions of the tables that a query reads, one or more.
 
     A qualified name matches a table's full name or the end of it (`dataset.table` for
@@ -61,12 +61,13 @@ def gold_tables(query: str, graph: SchemaGraph) -> frozenset[int]:
     Args:
         query: SQL in the graph's dialect.
         graph: The schema.
+        schema: Where an unqualified name is looked for first, such as the schema of a view.
 
     Raises:
         UnresolvedQueryError: If the query does not parse, is not a query, reads a table that is
             not in the schema or could be two of it, or reads no table.
     """
-    return _gold(query, graph.dialect, TableNames(graph))
+    return _gold(query, graph.dialect, TableNames(graph, schema))
 
 
 def resolve(corpus: Corpus, progress: bool = False) -> Resolution:
@@ -125,7 +126,8 @@ def group_key(query: str, dialect: str = "sqlite") -> str:
 class TableNames:
     """Tables of a graph by case-folded full name and by every dotted end of it; a family by its members' too."""
 
-    def __init__(self, graph: SchemaGraph) -> None:
+    def __init__(self, graph: SchemaGraph, schema: str | None = None) -> None:
+        self.schema = schema
         members = {member.casefold(): index for index, table in enumerate(graph.tables) for member in table.members}
         self.full = members | {name.casefold(): index for index, name in enumerate(graph.table_names)}
         self.ends: dict[str, set[int]] = {}
@@ -141,6 +143,8 @@ class TableNames:
             UnresolvedQueryError: If the name fits two tables.
         """
         wanted = ".".join(parts).casefold()
+        if self.schema is not None and len(parts) == 1 and (own := f"{self.schema}.{wanted}".casefold()) in self.full:
+            return {self.full[own]}
         if wanted in self.full:
             return {self.full[wanted]}
         found = self.ends.get(wanted, set())

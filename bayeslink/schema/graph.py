@@ -44,10 +44,11 @@ class Table:
 
     `key_columns` states the primary key in constraint order; left empty, the order is that of the
     flagged columns. The order matters where a foreign key names no column of its parent.
-    `definition` is the SQL of a view, where the catalogue tells it. `members` are the full names of the
-    tables that a folded family stands for (`partitions`); a table that stands for itself has none.
-    `partial` says that the table has further columns which its reader may not see (`grounding.access`),
-    so that a `*` of it may not run.
+    `definition` is the SQL of a view, a query or the CREATE VIEW around it, where the catalogue tells it.
+    `members` are the full names of the tables that a folded family stands for (`partitions`); a table that
+    stands for itself has none. `partial` says that the table has further columns which its reader may not
+    see (`grounding.access`), so that a `*` of it may not run. `num_rows` is what the catalogue estimates,
+    where that was asked for.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Table:
     definition: str | None = None
     members: tuple[str, ...] = ()
     partial: bool = False
+    num_rows: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -5,7 +5,7 @@ import pytest
 
 from bayeslink.decision.sets import credible_collection, smallest_cover
 from bayeslink.evidence.channel import Evidence
-from bayeslink.inference import enumeration
+from bayeslink.inference import enumeration, queries
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import DatabaseDraws
 from bayeslink.inference.predictive import SubgraphDistribution, predict
@@ -141,3 +141,22 @@ def test_a_coupling_for_each_edge_of_a_schema_without_edges_is_none():
     np.testing.assert_allclose(alone.marginals, plain.marginals, rtol=1e-12)
     gold = evidence().gold
     np.testing.assert_allclose(alone.probability_of(gold), plain.probability_of(gold), rtol=1e-12)
+
+
+@pytest.mark.parametrize("support", list(Support))
+def test_sizes_are_the_same_where_only_those_of_some_probability_are_computed(support: Support):
+    # A forest of 150 tables, most of them improbable, so that far fewer sizes than tables matter.
+    rng = np.random.default_rng(8)
+    edges = np.array([[table, table - table % 5] for table in range(150) if table % 5])
+    values = rng.normal(size=(1, 150, 2))
+    given = DatabaseDraws(rng.normal(-5, 0.5, 20), rng.normal(1, 0.2, (20, 2)), rng.normal(0.5, 0.2, 20))
+    found = FactoredDistribution(values, edges, given, support)
+    assert found._largest_size(found._unaries[0], 0) < 100
+    whole = np.array(queries.size_distribution(found._unaries[0], found._plan[0], found._gain, 151))
+    if support is Support.NON_EMPTY:
+        whole[0] = 0
+        whole /= whole.sum(axis=0)
+    np.testing.assert_allclose(found.size_distribution[0], whole.mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(found.size_distribution.sum(), 1, atol=1e-12)
+    expected = found.size_distribution[0] @ np.arange(151)
+    np.testing.assert_allclose(expected, found.expected_size[0], rtol=1e-9)

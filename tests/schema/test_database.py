@@ -7,7 +7,7 @@ import sqlalchemy.dialects.postgresql
 from sqlalchemy.engine import Inspector
 
 from bayeslink.schema.database import read_database, sqlglot_dialect
-from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.graph import Origin, SchemaGraph
 
 SCRIPT = """
 CREATE TABLE "order" (id INTEGER PRIMARY KEY, "naïve col" TEXT, parent INT REFERENCES "order"(id));
@@ -60,8 +60,38 @@ def test_keys_composite_implicit_and_self(graph: SchemaGraph):
         ("child", ("c", "b"), "Straßen Liste", ("x", "y")),
         ("short", ("o",), "order", ("id",)),
         ("short", ("p",), "order", ("id",)),
+        ("latest", (), "order", ()),
     }
-    assert len(graph.edges) == 2
+    assert len(graph.edges) == 3
+
+
+def test_views_are_joined_to_what_their_sql_reads(tmp_path: Path):
+    script = """CREATE TABLE a (x); CREATE TABLE b (x); CREATE TABLE c (x);
+    CREATE VIEW v (y) AS WITH c AS (SELECT x FROM a) SELECT c.x FROM c JOIN main.b ON b.x = c.x;
+    CREATE VIEW w AS SELECT y FROM v;"""
+    for schemas in (None, ["main"]):
+        graph = read_database(str(create(tmp_path / f"{schemas}.db", script)), schemas=schemas)
+        found = {(graph.tables[key.table].name, graph.tables[key.ref_table].name) for key in graph.foreign_keys}
+        assert found == {("v", "a"), ("v", "b"), ("w", "v")}
+        assert {(key.origin, key.columns) for key in graph.foreign_keys} == {(Origin.VIEW, ())}
+        assert graph.warnings == ()
+
+
+def test_view_that_sqlglot_cannot_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = create(tmp_path / "d.db", "CREATE TABLE t (a); CREATE VIEW v AS SELECT a FROM t;")
+    monkeypatch.setattr(Inspector, "get_view_definition", lambda self, name, schema: "SELECT FROM WHERE (")
+    graph = read_database(str(path))
+    assert set(graph.table_names) == {"t", "v"}
+    [warning] = graph.warnings
+    assert warning.startswith("view 'v' has no edges: its SQL cannot be resolved (does not parse as sqlite: ")
+
+
+def test_row_counts_are_those_of_analyze(tmp_path: Path):
+    rows = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3); CREATE INDEX i ON t (a);"
+    path = create(tmp_path / "d.db", rows)
+    assert [table.num_rows for table in read_database(str(path), row_counts=True).tables] == [None]
+    create(path, "ANALYZE;")
+    assert [table.num_rows for table in read_database(str(path), row_counts=True).tables] == [3]
 
 
 def test_dangling_keys_are_named(graph: SchemaGraph):

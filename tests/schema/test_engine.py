@@ -1,4 +1,5 @@
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,24 @@ def test_secrets_are_hidden_wherever_they_are():
     assert said == "*** and *** and ***, require"
     assert target.reason(RuntimeError()) == "RuntimeError"
     assert target.name == "db"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("postgresql://ann:hunter2@host/db", "psycopg", "postgresql"),
+        ("mysql://ann:hunter2@host/db", "pymysql", "mysql"),
+        ("mariadb+pymysql://ann:hunter2@host/db", "pymysql", "mysql"),
+    ],
+)
+def test_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ValueError, match=rf"{module}.*not installed; pip install 'bayeslink\[{extra}\]'$") as caught:
+        open_engine(parse_target(url))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_driver_that_the_url_names_is_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pg8000", None)
+    with pytest.raises(ValueError, match="the driver 'pg8000' is not installed; pip install it"):
+        open_engine(parse_target("postgresql+pg8000://ann@host/db"))
