@@ -145,9 +145,10 @@ def abstention(
 ) -> Abstention:
     """Where to ask rather than answer.
 
-    A question is off topic when P(no table), all-subsets form, exceeds `OFF_TOPIC`. With `max_risk` it is also
-    too uncertain when the most probable subset is wrong with a larger probability than that. P(no table)
-    falls with the number of tables, so a question whose evidence tells no table from another is told apart.
+    A question is off topic when P(no table), all-subsets form, exceeds `OFF_TOPIC`, and has no answer when no table is
+    the most probable one: then none stands out. With `max_risk` it is also too uncertain when the most probable subset
+    is wrong with a larger probability than that. P(no table) falls with the number of tables, so a question whose
+    evidence tells no table from another is told apart.
 
     Args:
         distribution: Posterior predictive.
@@ -162,11 +163,14 @@ def abstention(
     risk = 1 - distribution.mode_probability
     reasons = []
     silent = np.zeros(len(risk), dtype=bool) if no_evidence is None else no_evidence
-    for empty, wrong, mute in zip(distribution.prob_empty, risk, silent, strict=True):
+    nothing = ~distribution.mode.any(axis=1)
+    for empty, wrong, mute, none in zip(distribution.prob_empty, risk, silent, nothing, strict=True):
         if mute:
             reasons.append("nothing in the question tells one table from another")
         elif empty > OFF_TOPIC:
             reasons.append(f"no table seems to be concerned (probability {empty:.2f})")
+        elif none:
+            reasons.append(f"no table stands out: that none is needed is the likeliest single answer ({1 - wrong:.2f})")
         elif max_risk is not None and wrong > max_risk:
             reasons.append(f"the most probable set is wrong with probability {wrong:.2f} > {max_risk:g}")
         else:

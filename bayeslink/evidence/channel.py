@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from tqdm import tqdm
 
 from bayeslink.evidence.cache import cache_home, cached_scores
-from bayeslink.evidence.context import context_names, context_values, moments
+from bayeslink.evidence.context import context_names, context_values, moments, within_sizes
 from bayeslink.evidence.forms import form_names, form_values
 from bayeslink.evidence.structure import COVARIATES, covariates, edge_types
 from bayeslink.schema.graph import SchemaGraph
@@ -250,7 +250,7 @@ class Standardisation:
         context = context_values(values, evidence.covariates, self.context)
         if self.forms:
             values = (form_values(values, self.forms) - self.form_mean) / self.form_scale
-        context = (context - self.context_mean) / self.context_scale
+        context = within_sizes((context - self.context_mean) / self.context_scale, self.context_names)
         wide = np.broadcast_to(context[:, None, :], (*values.shape[:2], context.shape[1]))
         return replace(
             evidence,

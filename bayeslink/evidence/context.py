@@ -6,7 +6,9 @@ the same for every table of a question, so it moves the intercept and no table r
 
     a_t = alpha_d + kappa . w_q + gamma . z_t
 
-The means and maxima are the between-group terms of a hierarchical regression (Mundlak 1978).
+The means and maxima are the between-group terms of a hierarchical regression (Mundlak 1978). The number of tables is
+read up to `LARGEST_SIZE`: no fit has seen larger databases, and a straight line drawn on to hundreds of tables would
+deny every one of them.
 """
 
 from collections.abc import Sequence
@@ -16,13 +18,17 @@ from jaxtyping import Float
 
 from bayeslink.evidence.structure import COVARIATES
 
-__all__ = ["CONTEXTS", "RECOMMENDED_CONTEXT", "context_names", "context_values"]
+__all__ = ["CONTEXTS", "LARGEST_SIZE", "RECOMMENDED_CONTEXT", "context_names", "context_values", "within_sizes"]
 
 CONTEXTS = (*COVARIATES, "evidence_mean", "evidence_max")
 """What may be asked for: the database's covariates, and for every channel its mean and its maximum over tables."""
 
 RECOMMENDED_CONTEXT = ("log_num_tables", "evidence_mean", "evidence_max")
 """What earned its place by the held-out joint log score; see `experiments/unseen_databases`."""
+
+
+LARGEST_SIZE = 3.0
+"""Largest standardised logarithm of the number of tables; the databases of our fits have at most 2.9."""
 
 
 def context_names(asked: Sequence[str], channels: Sequence[str]) -> tuple[str, ...]:
@@ -61,6 +67,18 @@ def context_values(
         else:
             columns.append(values.mean(axis=1) if name == "evidence_mean" else values.max(axis=1))
     return np.concatenate(columns, axis=1)
+
+
+def within_sizes(
+    context: Float[np.ndarray, "questions contexts"], names: Sequence[str]
+) -> Float[np.ndarray, "questions contexts"]:
+    """Standardised covariates with the number of tables cut at `LARGEST_SIZE`.
+
+    Args:
+        context: Standardised covariates.
+        names: Their names, as `context_names` gives them.
+    """
+    return np.where(np.array(names) == "log_num_tables", np.minimum(context, LARGEST_SIZE), context)
 
 
 def moments(

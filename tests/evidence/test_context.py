@@ -1,13 +1,25 @@
 """Covariates of the intercept: their names, their values by hand, and that only training data standardise them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from worlds import edge_array, make_evidence
 
+import bayeslink
 from bayeslink.evidence.channel import COVARIATES, Evidence, Standardisation
-from bayeslink.evidence.context import CONTEXTS, RECOMMENDED_CONTEXT, context_names, context_values
+from bayeslink.evidence.context import (
+    CONTEXTS,
+    LARGEST_SIZE,
+    RECOMMENDED_CONTEXT,
+    context_names,
+    context_values,
+    within_sizes,
+)
+from bayeslink.evidence.structure import covariates
+from bayeslink.inference.posterior import load_posteriors, shipped_path
+from bayeslink.model.hierarchy import Variant
 
 EVERYTHING = ("log_num_tables", "mean_degree", "isolated_share", "evidence_mean", "evidence_max")
 
@@ -132,3 +144,41 @@ def test_channels_are_selected_before_standardising(training):
     ready = Standardisation.fit(training, ("evidence_mean",)).apply(training[0])
     with pytest.raises(ValueError, match=r"holds covariates of the intercept; select before standardising"):
         ready.select_channels(("c0",))
+
+
+def test_only_the_number_of_tables_is_cut_and_only_above():
+    context = np.array([[9.0, 9.0, -9.0], [1.0, 2.0, 3.0]])
+    found = within_sizes(context, ("max_a", "log_num_tables", "mean_degree"))
+    assert found.tolist() == [[9.0, LARGEST_SIZE, -9.0], [1.0, 2.0, 3.0]]
+    assert within_sizes(np.zeros((2, 0)), ()).shape == (2, 0)
+
+
+def test_no_database_that_posteriors_are_fitted_on_is_cut():
+    most = np.log([30.0])
+    for path in sorted(Path(bayeslink.__file__).parent.glob("posteriors/*.nc")):
+        for posterior in load_posteriors(path).values():
+            standardisation = posterior.standardisation
+            if "log_num_tables" in standardisation.context_names:
+                place = standardisation.context_names.index("log_num_tables")
+                scaled = (most - standardisation.context_mean[place]) / standardisation.context_scale[place]
+                assert scaled < LARGEST_SIZE
+
+
+def test_a_large_schema_is_read_like_the_largest_that_was_fitted():
+    """A line drawn on to 1,200 tables would deny each of them, whatever its evidence."""
+    posterior = load_posteriors(shipped_path("lexical"))[Variant.HIERARCHICAL]
+    place = posterior.standardisation.context_names.index("log_num_tables")
+    read = []
+    for size in (60, 250, 1200):
+        evidence = Evidence(
+            "d",
+            "large",
+            posterior.standardisation.channels,
+            np.zeros((1, size, len(posterior.standardisation.channels))),
+            np.zeros((0, 2), dtype=np.int64),
+            np.zeros(0, dtype=np.int64),
+            covariates(np.zeros((0, 2), dtype=np.int64), size),
+        )
+        ready = posterior.standardisation.apply(evidence)
+        read.append(ready.values[0, 0, ready.values.shape[2] - ready.num_contexts + place])
+    assert read == [LARGEST_SIZE] * 3
