@@ -38,6 +38,7 @@ EMPIRICAL = {
     "database_coupling",
     "density_sweep",
     "evidence_channels",
+    "head_to_head",
     "joint_distribution",
     "laplace_and_hmc",
     "learning_curve",
@@ -51,7 +52,9 @@ EMPIRICAL = {
     "risk_coverage",
     "robustness",
     "simulation",
+    "token_savings",
     "unseen_databases",
+    "warehouses",
 }
 """Experiments whose checks are findings about data: at quick size a miss is a result, in the others a fault."""
 COST_FIGURES = {"spider_train_value_and_gradient_s", "growth_slope", "max_frontier_width", "graphs", "graphs_exact"}

@@ -29,6 +29,11 @@ def curve_rows(config: Mapping) -> Iterator[dict]:
         evidences = load_evidence(item["data"], [item["list"], *config["plain"]])
         weights = [np.array(tokens[item["tokens"]][evidence.db_id], dtype=float) for evidence in evidences]
         methods = {name: posterior_prefixes(name, item, evidences, weights, config) for name in config["variants"]}
+        # The same ranking with one length for all questions, which the posterior does not choose.
+        methods["top_k"] = {
+            unit: [one._replace(coverage=np.full_like(one.coverage, np.nan)) for one in found]
+            for unit, found in methods[config["variants"][0]].items()
+        }
         for place, name in enumerate(config["plain"], start=1):
             methods[name] = {
                 unit: [
