@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import sqlglot
 from sqlglot import exp
@@ -44,6 +44,7 @@ _START = re.compile(r"(?:^|(?<=:))[ \t]*(?=(?:SELECT|WITH)\b)", re.IGNORECASE | 
 _END = re.compile(r";|\n[ \t]*\n|\Z")
 
 
+@runtime_checkable
 class Verdict(Protocol):
     """What a check says of a query."""
 

@@ -104,7 +104,7 @@ class Endpoint:
             problem = f"refuses the key ({error.status_code}); check BAYESLINK_API_KEY"
             raise self._error(ChatFailure.REFUSED_KEY, problem) from None
         except openai.APIStatusError as error:
-            problem = f"answers {error.status_code} for model {self.model!r} ({error.message})"
+            problem = f"answers {error.status_code} for model {self.model!r} ({self._scrubbed(error.message)})"
             raise self._error(ChatFailure.ERROR, problem) from None
         except openai.OpenAIError as error:
             raise self._error(ChatFailure.ERROR, f"cannot be used ({type(error).__name__})") from None
@@ -121,11 +121,13 @@ class Endpoint:
         self._client.close()
 
     def _error(self, kind: ChatFailure, problem: str) -> ChatError:
-        problem = " ".join(problem.split())
-        if self._key:
-            problem = problem.replace(self._key, "***")
-        short = problem if len(problem) <= MAX_REASON else f"{problem[:MAX_REASON]}..."
-        return ChatError(kind, f"endpoint {self.base_url} {short}")
+        return ChatError(kind, f"endpoint {self.base_url} {problem}")
+
+    def _scrubbed(self, said: str) -> str:
+        """What a server says, in one line of bounded length, without the key."""
+        line = " ".join(said.split())
+        line = line.replace(self._key, "***") if self._key else line
+        return line if len(line) <= MAX_REASON else f"{line[:MAX_REASON]}..."
 
 
 def _checked_url(text: str) -> str:

@@ -128,7 +128,7 @@ def test_a_server_that_recovers_is_asked_again(endpoint):
 
 def test_the_key_is_nowhere_but_in_the_request(endpoint, caplog):
     caplog.set_level(logging.DEBUG)
-    with chat_server([Raw(json.dumps({"error": {"message": f"{KEY} {'x' * 205} {KEY} is wrong"}}), 400)]) as server:
+    with chat_server([Raw(json.dumps({"error": {"message": f"{KEY} {'x' * 240} {KEY} is wrong"}}), 400)]) as server:
         model = endpoint(server.url)
         error = failure(model)
     shown = "".join(traceback.format_exception(error)) + repr(model) + caplog.text
