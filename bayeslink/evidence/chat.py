@@ -82,6 +82,16 @@ class Tally:
     def __init__(self) -> None:
         self._answered = 0
         self._failures: Counter[str] = Counter()
+        self._failed_before = 0
+
+    def begin_batch(self) -> None:
+        """Count the failures from here on also by themselves."""
+        self._failed_before = self._failures.total()
+
+    @property
+    def num_failed_in_batch(self) -> int:
+        """Failures since the last `begin_batch`; a count."""
+        return self._failures.total() - self._failed_before
 
     def answer(self) -> None:
         """Count a call whose reply was used."""
