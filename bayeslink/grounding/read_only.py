@@ -11,7 +11,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 import sqlalchemy
@@ -74,14 +74,15 @@ def run_read_only(url: str, sql: str, max_rows: int = 1000, timeout: float | int
     engine = _engine(target)
     late = threading.Event()
     try:
-        with engine.connect() as connection, _guarded(connection, float(timeout), late):
+        with engine.connect() as connection, _guarded(connection, max_rows, float(timeout), late):
             # Without parameters, so that a colon or a percent sign is what it is in the dialect.
             reading = connection.execution_options(no_parameters=True, stream_results=True)
             found = reading.exec_driver_sql(sql)
             if not found.returns_rows:
                 raise QueryError("it gives no rows")
-            read = [tuple(row) for row in found.fetchmany(max_rows + 1)]
-            return Rows(tuple(found.keys()), tuple(read[:max_rows]), len(read) > max_rows)
+            with closing(found):
+                read = [tuple(row) for row in found.fetchmany(max_rows + 1)]
+                return Rows(tuple(found.keys()), tuple(read[:max_rows]), len(read) > max_rows)
     except (SQLAlchemyError, sqlite3.Error, RuntimeError, OSError) as error:
         if late.is_set() or _says_late(error):
             raise QueryTimeoutError(f"it took longer than {timeout:g} seconds") from None
@@ -128,7 +129,7 @@ def _engine(target: Target) -> Engine:
 
 
 @contextmanager
-def _guarded(connection: Connection, timeout: float, late: threading.Event) -> Generator[None]:
+def _guarded(connection: Connection, max_rows: int, timeout: float, late: threading.Event) -> Generator[None]:
     """A connection that only reads, and only for so long; nothing of its transaction stays."""
     kind, milliseconds = connection.dialect.name, max(1, round(timeout * 1000))
     driver: object = connection.connection.driver_connection
@@ -152,7 +153,10 @@ def _guarded(connection: Connection, timeout: float, late: threading.Event) -> G
     else:
         is_mariadb = getattr(connection.dialect, "is_mariadb", False)
         limit = f"max_statement_time = {timeout:g}" if is_mariadb else f"max_execution_time = {milliseconds}"
-        connection.exec_driver_sql(f"SET SESSION {limit}")
+        # What is left of a result is read before its connection is closed, so that it must be bounded.
+        connection.exec_driver_sql(f"SET SESSION {limit}, sql_select_limit = {max_rows + 1}")
+        # Of the session: in MariaDB a statement that commits, such as DROP TABLE, ends one read-only transaction.
+        connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
         connection.exec_driver_sql("START TRANSACTION READ ONLY")
     try:
         yield
