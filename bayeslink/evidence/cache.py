@@ -57,6 +57,7 @@ def cached_scores(
     graph: SchemaGraph,
     questions: Sequence[str],
     compute: Callable[[], Float[np.ndarray, "questions tables"]],
+    complete: Callable[[], bool] = lambda: True,
 ) -> Float[np.ndarray, "questions tables"]:
     """The stored scores of one channel on one database, computed and stored where there are none.
 
@@ -66,6 +67,7 @@ def cached_scores(
         graph: Schema of the database.
         questions: Texts of the questions.
         compute: Computes the scores.
+        complete: Asked afterwards, whether they may be stored.
     """
     key = hashlib.sha256(json.dumps([identity, graph_digest(graph), list(questions)]).encode()).hexdigest()
     path = folder / "channels" / f"{key}.npz"
@@ -80,6 +82,8 @@ def cached_scores(
             reason = str(error)
         _log.warning("cache entry %s of channel %s is corrupt and computed again: %s", path, identity, reason)
     scores = compute()
+    if not complete():
+        return scores
     replace_file(path, lambda file: np.savez_compressed(file, scores=scores))
     return scores
 

@@ -12,6 +12,7 @@ training databases. Where forms are asked for (`forms`), they are computed from 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -48,7 +49,10 @@ class Channel(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that differs whenever the scores would: name, version of the definition, settings."""
+        """A text that differs whenever the scores would: name, version of the definition, settings.
+
+        A channel may also have `complete`, False where its last scores are not to be kept in a cache.
+        """
         ...
 
     def score(self, questions: Sequence[str], graph: SchemaGraph) -> Float[np.ndarray, "questions tables"]:
@@ -308,9 +312,10 @@ def compute_evidence(
         if cache is None:
             scores.append(channel.score(questions, graph))
         else:
-            scores.append(
-                cached_scores(cache, channel.identity, graph, questions, lambda c=channel: c.score(questions, graph))
-            )
+            compute = partial(channel.score, questions, graph)
+            # A channel that asks a model has scores that a failed call has left its mark on; they are not kept.
+            complete = lambda c=channel: getattr(c, "complete", True)  # noqa: E731
+            scores.append(cached_scores(cache, channel.identity, graph, questions, compute, complete))
     shape = (len(questions), graph.num_tables, 0)
     return Evidence(
         dataset,
