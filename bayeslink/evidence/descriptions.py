@@ -32,8 +32,8 @@ from tqdm import tqdm
 from bayeslink.evidence.cache import cache_home, graph_digest, replace_file
 from bayeslink.evidence.chat import ChatError, ChatModel, Counts, Message, Tally, ask
 from bayeslink.evidence.lexical import inverse_frequency
-from bayeslink.evidence.words import content_words
 from bayeslink.schema.graph import SchemaGraph, Table
+from bayeslink.schema.words import content_words
 
 __all__ = ["BOILERPLATE_MAX_IDF", "DescriptionReport", "boilerplate", "describe_tables", "is_switched_off"]
 

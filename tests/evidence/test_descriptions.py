@@ -16,9 +16,9 @@ from bayeslink.evidence.descriptions import (
     describe_tables,
     is_switched_off,
 )
-from bayeslink.evidence.words import content_words
 from bayeslink.grounding.endpoint import Endpoint
 from bayeslink.schema.graph import Column, RawKey, SchemaGraph, Table, build_graph
+from bayeslink.schema.words import content_words
 
 TEXT = "Each row is a parcel that a customer waits for."
 
