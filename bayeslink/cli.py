@@ -63,6 +63,15 @@ Term = Annotated[
 ]
 
 
+PolicyFile = Annotated[
+    Path | None, typer.Option(help="JSON or TOML file of who may read what; all else is out of sight.")
+]
+Principal = Annotated[str | None, typer.Option(help="The principal of --policy who asks.")]
+InferKeys = Annotated[
+    bool, typer.Option("--infer-keys", help="Guess keys from names and types where no declared one joins two tables.")
+]
+
+
 def main() -> None:
     """Run the command line; refused input becomes one sentence on stderr and exit status 2."""
     # The level is the handler's: some libraries set their own logger to a lower one.
@@ -101,6 +110,22 @@ def _refusal(error: Exception) -> str | None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def _policy(path: Path | None, principal: str | None):
+    if path is None and principal is None:
+        return None
+    if path is None or principal is None:
+        raise ValueError(f"policy={path and str(path)!r}, principal={principal!r}: give both --policy and --principal")
+    from bayeslink.grounding.access import read_policy
+
+    return read_policy(path, principal)
+
+
+def _notice() -> str:
+    from bayeslink.grounding.access import NOTICE
+
+    return NOTICE
 
 
 @app.callback(invoke_without_command=True)
@@ -155,7 +180,15 @@ def link(
     max_tokens: Annotated[
         int | None, typer.Option(help="Tokens of that DDL at most: columns that are needed least are left out.")
     ] = None,
-    schema: Annotated[list[str] | None, typer.Option(help="Database schema to read; may be repeated.")] = None,
+    schema: Annotated[
+        list[str] | None, typer.Option(help="Database schema to read; may be repeated; '*' for all.")
+    ] = None,
+    policy: PolicyFile = None,
+    principal: Principal = None,
+    infer_keys: InferKeys = False,
+    fold: Annotated[
+        bool, typer.Option("--fold/--no-fold", help="One table for each family of dated or numbered ones.")
+    ] = True,
     picture: Annotated[Path | None, typer.Option(help="Write the schema graph (.png, .svg, .pdf).")] = None,
     as_json: Json = False,
 ) -> None:
@@ -166,9 +199,23 @@ def link(
     keep_compiled()
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
+    allowed = _policy(policy, principal)
     linker = SchemaLinker.from_database(
-        url, posterior=posterior, channels=channels, variant=variant, schemas=schema, model=model
+        url,
+        posterior=posterior,
+        channels=channels,
+        variant=variant,
+        schemas=schema,
+        model=model,
+        policy=allowed,
+        fold=fold,
+        infer_keys=infer_keys,
     )
+    if allowed is not None and not allowed.every_table:
+        _say(f"note: {_notice()}")
+    if linker.graph.num_tables > 1 and not linker.graph.edges:
+        hint = "none could be guessed" if infer_keys else "--infer-keys guesses some from names"
+        _say(f"warning: no foreign key joins two tables, so none lends another support; {hint}")
     if calibration is not None and (needs or needs_not):
         raise ValueError(
             f"calibration={str(calibration)!r}: a promise is about questions of which nothing was said; leave "
@@ -268,37 +315,163 @@ def _likely_columns(document: dict) -> dict[str, str]:
 def schema(
     url: Annotated[str, typer.Argument(help="SQLAlchemy URL, or the path of an SQLite file; opened read-only.")],
     only: Annotated[
-        list[str] | None, typer.Option("--schema", help="Database schema to read; may be repeated.")
+        list[str] | None, typer.Option("--schema", help="Database schema to read; may be repeated; '*' for all.")
     ] = None,
+    policy: PolicyFile = None,
+    principal: Principal = None,
+    infer_keys: InferKeys = False,
     as_json: Json = False,
 ) -> None:
-    """What was read of a database's catalogue: counts of tables, keys, edges and dropped keys."""
+    """What was read of a database's catalogue: counts of tables, keys, edges, families and dropped keys."""
+    from bayeslink.grounding.access import visible
     from bayeslink.inference.elimination import plan
     from bayeslink.schema.database import read_database
+    from bayeslink.schema.graph import Origin
+    from bayeslink.schema.joins import infer_keys as guessed
+    from bayeslink.schema.linkable import linkable
 
-    graph = read_database(url, schemas=only)
+    read = read_database(url, schemas=only)
+    allowed = _policy(policy, principal)
+    if allowed is not None:
+        read = visible(read, allowed).graph
+    graph = linkable(read, infer_keys=infer_keys)
+    origins = [key.origin for key in graph.foreign_keys]
+    guesses = [(guess.key, guess.score) for guess in guessed(graph)] if infer_keys else []
     document = {
         "database": graph.name,
-        "tables": sum(not table.is_view for table in graph.tables),
-        "views": sum(table.is_view for table in graph.tables),
-        "foreign_keys": len(graph.foreign_keys),
+        "tables": sum(not table.is_view for table in read.tables),
+        "views": sum(table.is_view for table in read.tables),
+        "foreign_keys": sum(origin is not Origin.VIEW for origin in origins),
+        "inferred_keys": sum(origin is Origin.INFERRED for origin in origins),
         "self_keys": sum(key.is_self for key in graph.foreign_keys),
         "edges": len(graph.edges),
         "dropped_keys": len(graph.dropped),
         "frontier_width": int(plan(graph.edge_array, graph.num_tables, max_width=graph.num_tables).edge.shape[1]),
+        "families": {table.full_name: list(table.members) for table in graph.tables if table.members},
+        "inferred": [
+            {
+                "table": key.table,
+                "columns": list(key.columns),
+                "ref_table": key.ref_table,
+                "ref_columns": list(key.ref_columns),
+                "score": score,
+            }
+            for key, score in guesses
+        ],
         "warnings": [*graph.dropped, *graph.warnings],
     }
     if as_json:
         _print_json(document)
         return
     for name, value in document.items():
-        if name != "warnings":
+        if name not in ("warnings", "families", "inferred"):
             print(f"{name.replace('_', ' '):<15} {value}")
+    for name, members in document["families"].items():
+        print(f"family          {name}: {len(members)} tables, {members[0]} to {members[-1]}")
+    for key, score in guesses:
+        pair = f"{key.table}({', '.join(key.columns)}) -> {key.ref_table}({', '.join(key.ref_columns)})"
+        print(f"guess           {pair}, probability {score:.2f}")
     for sentence in document["warnings"]:
         print(f"warning         {sentence}")
     for edge in graph.edges:
         first, second = graph.table_names[edge.first], graph.table_names[edge.second]
         print(f"edge            {first} - {second} ({len(edge.keys)} key{'s' * (len(edge.keys) > 1)}, {edge.origin})")
+
+
+@app.command()
+def answer(
+    url: Annotated[str, typer.Argument(help="SQLAlchemy URL, or the path of an SQLite file; opened read-only.")],
+    question: Annotated[str, typer.Argument(help="The question, in natural language.")],
+    endpoint: Annotated[str, typer.Option(help="Address of an OpenAI-compatible endpoint, such as http://host/v1.")],
+    model: Annotated[str, typer.Option(help="Name of the language model there.")],
+    evidence: Annotated[str | None, typer.Option(help="A hint read together with the question.")] = None,
+    shown: Annotated[str, typer.Option(help="Tables the model sees: cover or whole.")] = "cover",
+    cover: Annotated[float, typer.Option(help="Level of the cover.")] = 0.95,
+    max_risk: Annotated[float | None, typer.Option(help="Refuse when the tables are wrong more probably.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of the DDL at most.")] = None,
+    channels: Annotated[str | None, typer.Option(help="Evidence; by default what is installed.")] = None,
+    policy: PolicyFile = None,
+    principal: Principal = None,
+    max_rows: Annotated[int, typer.Option(help="Rows at most.")] = 1000,
+    as_json: Json = False,
+) -> None:
+    """Rows that answer a question, by a language model's SQL, checked and run read-only; or why there are none."""
+    from bayeslink.grounding.endpoint import Endpoint
+    from bayeslink.pipeline import Shown
+    from bayeslink.pipeline import answer as answered
+
+    if shown not in set(Shown):
+        raise ValueError(f"shown={shown!r}: use one of {', '.join(Shown)}")
+    found = answered(
+        url,
+        question,
+        Endpoint(endpoint, model),
+        evidence=evidence,
+        shown=Shown(shown),
+        cover=cover,
+        max_risk=max_risk,
+        max_tokens=max_tokens,
+        channels=channels,
+        policy=_policy(policy, principal),
+        max_rows=max_rows,
+    )
+    if as_json:
+        _print_json(found.to_dict())
+        return
+    print(f"tables   {', '.join(found.tables) or 'none'}")
+    print(f"sql      {found.sql or '-'}")
+    if found.refusal is not None:
+        print(f"refused  {found.refusal}: {found.reason}")
+        return
+    print(" | ".join(found.columns))
+    for row in found.rows:
+        print(" | ".join(_shown(str(cell)) for cell in row))
+    if found.more:
+        print(f"(the first {len(found.rows)} rows)")
+
+
+@app.command()
+def execute(
+    corpus: Annotated[Path, typer.Option(help="Folder of questions with gold SQL in the line format.")],
+    databases: Annotated[Path, typer.Option(help="Folder of SQLite files, DB_ID/DB_ID.sqlite or DB_ID.sqlite.")],
+    endpoint: Annotated[str, typer.Option(help="Address of an OpenAI-compatible endpoint, such as http://host/v1.")],
+    model: Annotated[str, typer.Option(help="Name of the language model there.")],
+    split: Annotated[str | None, typer.Option(help="Only this split of the corpus.")] = None,
+    shown: Annotated[str, typer.Option(help="Tables the model sees: cover or whole.")] = "cover",
+    cover: Annotated[float, typer.Option(help="Level of the cover.")] = 0.95,
+    channels: Annotated[str | None, typer.Option(help="Evidence; by default what is installed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON lines to write, and to go on from after a stop.")] = None,
+    with_evidence: WithEvidence = False,
+    as_json: Json = False,
+) -> None:
+    """Execution accuracy of a language model on a corpus, every question in the denominator."""
+    from bayeslink.evaluation.execution import database_files
+    from bayeslink.grounding.endpoint import Endpoint
+    from bayeslink.pipeline import Shown
+    from bayeslink.pipeline import execute as executed
+    from bayeslink.schema.corpus import read_corpus
+
+    if shown not in set(Shown):
+        raise ValueError(f"shown={shown!r}: use one of {', '.join(Shown)}")
+    asked = read_corpus(corpus, split=split)
+    found = executed(
+        asked,
+        database_files(asked, databases),
+        Endpoint(endpoint, model),
+        model_name=model,
+        shown=Shown(shown),
+        cover=cover,
+        with_evidence=with_evidence,
+        channels=channels,
+        out=out,
+        progress=True,
+    )
+    document = found.to_dict()
+    if as_json:
+        _print_json(document)
+        return
+    for name, value in document.items():
+        print(f"{name.replace('_', ' '):<28} {value}")
 
 
 @app.command()

@@ -29,6 +29,7 @@ from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
+from bayeslink.grounding.access import Policy, visible
 from bayeslink.grounding.ddl import PrunedSchema, ddl_tokens, estimated_tokens, prune_schema
 from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
@@ -38,6 +39,7 @@ from bayeslink.model.hierarchy import Variant
 from bayeslink.provenance import sha256
 from bayeslink.schema.database import read_database
 from bayeslink.schema.graph import SchemaGraph
+from bayeslink.schema.linkable import linkable
 from bayeslink.schema.words import content_words
 
 __all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
@@ -499,8 +501,11 @@ class SchemaLinker:
         posterior: Path | str | None = None,
         channels: str | None = None,
         variant: str | None = None,
-        schemas: Sequence[str] | None = None,
+        schemas: Sequence[str] | str | None = None,
         model: str | None = None,
+        policy: Policy | None = None,
+        fold: bool = True,
+        infer_keys: bool = False,
     ) -> "SchemaLinker":
         """A linker for a live database, opened read-only.
 
@@ -509,14 +514,18 @@ class SchemaLinker:
             posterior: File made by `bayeslink fit`; the population posterior in the package by default.
             channels: One of `KINDS`; by default the posterior's, or what is installed.
             variant: Variant whose posterior is used; `hierarchical` where the file holds it.
-            schemas: Database schemas to read; the default one where None.
+            schemas: Database schemas to read, "*" for all; the default one where None.
             model: For channels with attention: folder of the head to read (`evidence.kinds.attention_channel`).
+            policy: What a principal may read: all else is gone before anything looks at it.
+            fold: One table for each family of dated or numbered ones.
+            infer_keys: Guess keys where tables are not joined by declared ones.
 
         Raises:
-            ValueError: If the database, the posterior or the channels cannot be used.
+            ValueError: If the database, the policy, the posterior or the channels cannot be used.
             MissingExtraError: If the channels need an extra that is not installed.
         """
         graph = read_database(url, schemas=schemas)
+        graph = linkable(graph if policy is None else visible(graph, policy).graph, fold=fold, infer_keys=infer_keys)
         return cls.from_graph(graph, posterior=posterior, channels=channels, variant=variant, model=model)
 
     @classmethod

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from bayeslink.evaluation.execution import ExecutionAccuracy, execution_accuracy
 from bayeslink.evidence.chat import ChatModel
+from bayeslink.grounding.access import Policy, visible
 from bayeslink.grounding.answer import Answer, Check, Refusal, answer_question
 from bayeslink.grounding.ddl import estimated_tokens, prune_schema
 from bayeslink.linker import SchemaLinker
 from bayeslink.schema.corpus import Corpus, Question
+from bayeslink.schema.database import read_database
+from bayeslink.schema.linkable import linkable
 
 __all__ = ["Shown", "answer", "answer_linked", "execute"]
 
@@ -38,6 +41,7 @@ def answer(
     max_risk: float | None = None,
     max_tokens: int | None = None,
     channels: str | None = None,
+    policy: Policy | None = None,
     check: Check | None = None,
     max_rows: int = 1000,
     timeout: float | int = 30,
@@ -54,16 +58,24 @@ def answer(
         max_risk: Refuse when the most probable set of tables is wrong with a larger probability; None never does.
         max_tokens: Most tokens of the DDL.
         channels: Evidence, one of `linker.KINDS`; by default what is installed.
-        check: Whether a query may be run; by default `grounding.answer.check_tables`.
+        policy: What the principal may read: the model is shown nothing else, and told that its view is partial, and
+            SQL that reads anything else is not run (`grounding.access`).
+        check: Whether a query may be run; by default that of the policy, without one `grounding.answer.check_tables`.
         max_rows: Most rows; a count.
         timeout: Seconds that a query may take.
 
     Raises:
-        ValueError: If the database, the question or a number cannot be used; what the model does is a refusal.
+        ValueError: If the database, the policy, the question or a number cannot be used; what the model does is a
+            refusal.
         MissingExtraError: If the channels need an extra that is not installed.
     """
+    graph = read_database(url)
+    if policy is not None:
+        seen = visible(graph, policy)
+        graph, evidence = seen.graph, " ".join(filter(None, (evidence, seen.notice))) or None
+        check = check or (lambda sql, _: seen.check(sql))
     return answer_linked(
-        SchemaLinker.from_database(url, channels=channels),
+        SchemaLinker.from_graph(linkable(graph), channels=channels),
         url,
         question,
         model,

@@ -32,9 +32,8 @@ from bayeslink.grounding.ddl import ddl_tokens
 from bayeslink.provenance import sha256
 from bayeslink.schema.corpus import Corpus, data_home, read_corpus, write_corpus
 from bayeslink.schema.joins import WEIGHTS_FILE, with_inferred_keys
-from bayeslink.schema.partitions import fold_partitions
+from bayeslink.schema.linkable import linkable
 from bayeslink.schema.qualifiers import split_qualifiers
-from bayeslink.schema.segmentation import with_natural_names
 from bayeslink.schema.split import find_twins
 
 PLAIN = ("token_overlap", "bm25", "embedding_cosine", "hashed_cosine", "name_any")
@@ -120,9 +119,7 @@ def prepared(name: str) -> Corpus:
     if name.startswith("beaver"):
         wanted = [db_id for db_id in corpus.schemas if (db_id == "dw") == (name == "beaver-dw")]
         corpus = corpus.select(db_ids=wanted)
-    folded = {
-        key: with_natural_names(fold_partitions(split_qualifiers(graph))) for key, graph in corpus.schemas.items()
-    }
+    folded = {key: linkable(split_qualifiers(graph)) for key, graph in corpus.schemas.items()}
     return replace(corpus, schemas=folded)
 
 

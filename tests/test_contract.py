@@ -40,6 +40,10 @@ def number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def lists(value: object) -> bool:
+    return isinstance(value, dict) and all(map(text, value)) and all(map(texts, value.values()))
+
+
 def count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
@@ -146,7 +150,8 @@ MORE_OF_LINK = {
     "answers": said,
 }
 MORE_OF_TABLE = {"why": text}
-MORE_OF_SCHEMA = {"database": text, "self_keys": count}
+GUESS = {"table": text, "columns": texts, "ref_table": text, "ref_columns": texts, "score": probability}
+MORE_OF_SCHEMA = {"database": text, "self_keys": count, "inferred_keys": count, "families": lists}
 MORE_OF_EVALUATE = {
     "data": text,
     "scheme": text,
@@ -270,13 +275,31 @@ def test_schema(tmp_path, capsys, monkeypatch):
             "CREATE VIEW v AS SELECT id FROM a;"
         )
     found = document(capsys, monkeypatch, "schema", str(path), "--json")
+    assert found.pop("inferred") == []
     check(found, SCHEMA | MORE_OF_SCHEMA)
     counts = {name: value for name, value in found.items() if count(value)}
-    # Two pairs of a key are one edge, a self key is none; a chain of two needs one table on the frontier at least.
+    # Two pairs of a key are one edge, a self key is none, a view has one to what it reads; a tree needs one table on
+    # the frontier at least.
     assert counts.pop("frontier_width") in (1, 2)
-    assert counts == {"tables": 2, "views": 1, "foreign_keys": 3, "self_keys": 1, "edges": 1, "dropped_keys": 1}
+    assert counts.pop("inferred_keys") == 0
+    assert counts == {"tables": 2, "views": 1, "foreign_keys": 3, "self_keys": 1, "edges": 2, "dropped_keys": 1}
+    assert found["families"] == {}
     assert len(found["warnings"]) == 1
     assert "gone" in found["warnings"][0]
+
+
+def test_schema_with_families_and_guessed_keys(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);"
+            + "".join(f"CREATE TABLE sales_{year} (customer_id INTEGER, total REAL);" for year in (2020, 2021, 2022))
+        )
+    found = document(capsys, monkeypatch, "schema", str(path), "--infer-keys", "--json")
+    check(found, SCHEMA | MORE_OF_SCHEMA | {"inferred": [GUESS]})
+    assert found["families"] == {"sales_*": ["sales_2020", "sales_2021", "sales_2022"]}
+    assert (found["tables"], found["edges"], found["inferred_keys"]) == (4, 1, 1)
+    assert [(guess["table"], guess["columns"]) for guess in found["inferred"]] == [("sales_*", ["customer_id"])]
 
 
 def test_evaluate_of_a_corpus_under_transfer(corpus, capsys, monkeypatch):

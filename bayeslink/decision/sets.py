@@ -22,6 +22,10 @@ Distribution = SubgraphDistribution | FactoredDistribution
 OFF_TOPIC = 0.7
 """P(no table) above which a question is off topic; no question of BIRD dev or Spider dev exceeds 0.54."""
 
+FAINT = 1 / 3
+"""Probability of the likeliest table below which an empty mode is taken at its word; a convention. It holds back none
+of Spider dev's 1,034 questions, and of BIRD dev's 1,534 none with `learned` and 13 with `lexical` evidence."""
+
 
 LEAST_EPS = 1e-12
 """Smallest eps that `level_of_size` tries."""
@@ -145,10 +149,10 @@ def abstention(
 ) -> Abstention:
     """Where to ask rather than answer.
 
-    A question is off topic when P(no table), all-subsets form, exceeds `OFF_TOPIC`, and has no answer when no table is
-    the most probable one: then none stands out. With `max_risk` it is also too uncertain when the most probable subset
-    is wrong with a larger probability than that. P(no table) falls with the number of tables, so a question whose
-    evidence tells no table from another is told apart.
+    A question is off topic when P(no table), all-subsets form, exceeds `OFF_TOPIC`. No table stands out when the empty
+    set is the most probable one and no table reaches `FAINT`. With `max_risk` a question is also too uncertain when the
+    most probable subset is wrong with a larger probability than that. P(no table) falls with the number of tables, so
+    a question whose evidence tells no table from another is told apart.
 
     Args:
         distribution: Posterior predictive.
@@ -163,7 +167,7 @@ def abstention(
     risk = 1 - distribution.mode_probability
     reasons = []
     silent = np.zeros(len(risk), dtype=bool) if no_evidence is None else no_evidence
-    nothing = ~distribution.mode.any(axis=1)
+    nothing = (distribution.mode.sum(axis=1) == 0) & (distribution.marginals.max(axis=1) < FAINT)
     for empty, wrong, mute, none in zip(distribution.prob_empty, risk, silent, nothing, strict=True):
         if mute:
             reasons.append("nothing in the question tells one table from another")
