@@ -51,6 +51,8 @@ output/demo.nc: .venv/.installed data/evidence/bird-dev.npz
 output/%.sqlite: data/sample/databases/%.sql .venv/.installed
 	$(BIN)/python data/sample/build.py output $*
 
+# Most of its time is compilation too.
+test: export JAX_DISABLE_MOST_OPTIMIZATIONS := 1
 test: .venv/.installed ## every test, linters and the import contract included
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
