@@ -41,6 +41,9 @@ FORGIVEN = 1e-12
 MAX_EVALUATIONS = 100
 """Sets whose probability the search of one question may ask for; a count."""
 
+LARGEST_SEARCHED = 300
+"""Tables of the largest schema in which a cover smaller than the shortest prefix is searched for; a count."""
+
 
 class CoverFamily(NamedTuple):
     """One set of every size for each question.
@@ -112,7 +115,8 @@ def certified_cover(distribution: Distribution, level: float, max_evaluations: i
 
     Where subsets are listed both are the size of the smallest cover. On a larger schema tables are left out in every
     order, the least probable first, by branch and bound, until a cover of the proved size is found, everything was
-    tried, or `max_evaluations` sets were asked for; the shortest prefix stands where nothing smaller was found.
+    tried, or `max_evaluations` sets were asked for; the shortest prefix stands where nothing smaller was found. Above
+    `LARGEST_SEARCHED` tables that prefix is the answer, and the bound counts the tables that no cover can do without.
 
     Args:
         distribution: Posterior predictive.
@@ -127,6 +131,10 @@ def certified_cover(distribution: Distribution, level: float, max_evaluations: i
     found = smallest_cover(distribution, level)
     if isinstance(distribution, SubgraphDistribution):
         return CertifiedCover(found, found.chosen.sum(axis=1))
+    if found.chosen.shape[1] > LARGEST_SEARCHED:
+        # Each evaluation is a pass over the whole graph for every draw, so that a search would take seconds.
+        required = (distribution.marginals > 1 - level + FORGIVEN).sum(axis=1)
+        return CertifiedCover(found, np.minimum(required, found.chosen.sum(axis=1)))
     chosen, fewest = found.chosen.copy(), np.zeros(len(found.chosen), dtype=np.int64)
     at_most = np.cumsum(distribution.size_distribution, axis=1) >= level - FORGIVEN
     for question, start in enumerate(found.chosen):

@@ -182,3 +182,15 @@ def test_a_search_on_a_schema_of_real_size_beats_the_prefix_or_bounds_it():
     assert (more.fewest >= found.fewest).all()
     assert (found.fewest <= more.selection.chosen.sum(axis=1)).all()
     assert (more.selection.chosen.sum(axis=1) <= sizes).all()
+
+
+def test_above_the_size_that_is_searched_the_prefix_stands_with_a_bound_that_holds(same, monkeypatch):
+    _, factored = same
+    monkeypatch.setattr("bayeslink.decision.covers.LARGEST_SEARCHED", 0)
+    for level in (0.5, 0.9, 0.99):
+        found = certified_cover(factored, level)
+        np.testing.assert_array_equal(found.selection.chosen, shortest_prefix(factored, level).chosen)
+        smallest = smallest_cover(same[0], level).chosen.sum(axis=1)
+        assert (found.fewest <= smallest).all()
+        required = (factored.marginals > 1 - level).sum(axis=1)
+        np.testing.assert_array_equal(found.fewest, np.minimum(required, found.selection.chosen.sum(axis=1)))
