@@ -566,3 +566,101 @@ def test_a_model_for_channels_that_read_none_is_refused(refused, sales, tmp_path
     AttentionHead("smollm2", layer=3).save(tmp_path / "head.json")
     said = refused("link", sales, QUESTION, "--channels", "lexical", "--model", tmp_path)
     assert "channels lexical read no language model" in said
+
+
+POLICY = {
+    "principals": {
+        "clerk": {"tables": {"customers": ["id"], "transactions": "*"}},
+        "owner": {"tables": {"*": "*"}},
+    }
+}
+
+
+@pytest.fixture
+def guarded(tmp_path) -> tuple[Path, Path]:
+    """A database and a policy for it."""
+    database, policy = tmp_path / "sales.sqlite", tmp_path / "policy.json"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(SALES + "INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bo');")
+    policy.write_text(json.dumps(POLICY))
+    return database, policy
+
+
+def test_a_principal_sees_nothing_of_what_is_withheld(run, guarded):
+    database, policy = guarded
+    asked = ("link", database, QUESTION, "--channels", "lexical", "--ddl", "--policy", policy, "--principal")
+    status, out, err = run(*asked, "clerk")
+    assert status == 0, err
+    assert "note: " in err
+    body = out.split("\n", 1)[1].casefold()  # the first line repeats the question
+    assert "customers" in body
+    assert "product" not in body.replace("product_id", "")
+    assert "name" not in body.split("ddl ")[1]
+    status, out, err = run(*asked, "owner")
+    assert (status, "note: " in err) == (0, False)
+    assert "products" in out.split("\n", 1)[1]
+
+
+def test_a_policy_and_its_principal_go_together(refused, guarded):
+    database, policy = guarded
+    said = refused("link", database, QUESTION, "--channels", "lexical", "--policy", policy)
+    assert "give both --policy and --principal" in said
+    said = refused("schema", database, "--policy", policy, "--principal", "nobody")
+    assert "nobody" in said
+
+
+def test_a_schema_without_keys_is_warned_about_and_keys_can_be_guessed(run, tmp_path):
+    database = tmp_path / "bare.sqlite"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(
+            "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);"
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER);"
+        )
+    _, _, err = run("link", database, QUESTION, "--channels", "lexical")
+    assert "--infer-keys" in err
+    status, out, err = run("link", database, QUESTION, "--channels", "lexical", "--infer-keys")
+    assert (status, "--infer-keys" in err) == (0, False)
+    assert "1 joined pair" in out
+    _, out, _ = run("schema", database, "--infer-keys")
+    assert "orders(customer_id) -> customers(id)" in out
+
+
+def test_an_endpoint_answers_and_a_refusal_says_why(run, guarded):
+    from chat_server import chat_server
+
+    database, policy = guarded
+    with chat_server(["```sql\nSELECT COUNT(*) FROM customers\n```"]) as server:
+        asked = ("answer", database, "How many customers?", "--endpoint", server.url, "--model", "stub")
+        status, out, err = run(*asked, "--channels", "lexical", "--shown", "whole")
+        assert status == 0, err
+        assert out.rstrip().endswith("2")
+    with chat_server(["```sql\nSELECT name FROM customers\n```"]) as server:
+        asked = ("answer", database, "Who buys?", "--endpoint", server.url, "--model", "stub", "--shown", "whole")
+        status, out, err = run(*asked, "--channels", "lexical", "--policy", policy, "--principal", "clerk", "--json")
+        assert status == 0, err
+        found = json.loads(out)
+        assert (found["refusal"], found["rows"]) == ("not_allowed", [])
+        assert "CREATE TABLE customers" in server.said()
+        assert "name TEXT" not in server.said()
+
+
+def test_execution_accuracy_of_a_stub(run, tmp_path):
+    from chat_server import chat_server
+
+    table = Table("t", (Column("a", "INTEGER"),))
+    questions = (Question("1", "d", "Which values of a are there in t?", query="SELECT a FROM t"),)
+    write_corpus(Corpus("c", {"d": build_graph("d", [table])}, questions), tmp_path / "corpus")
+    with closing(sqlite3.connect(tmp_path / "d.sqlite")) as connection:
+        connection.executescript("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2);")
+    with chat_server(["```sql\nSELECT a FROM t ORDER BY a DESC\n```"]) as server:
+        status, out, err = run(
+            *("execute", "--corpus", tmp_path / "corpus", "--databases", tmp_path, "--endpoint", server.url),
+            *("--model", "stub", "--channels", "lexical", "--shown", "whole", "--json"),
+        )
+    assert status == 0, err
+    assert json.loads(out)["execution_accuracy"] == 1.0
+
+
+def test_how_much_the_model_is_shown_is_one_of_two(refused, guarded):
+    asked = ("answer", guarded[0], QUESTION, "--endpoint", "http://localhost:1/v1", "--model", "m", "--shown", "half")
+    assert "shown='half'" in refused(*asked)
