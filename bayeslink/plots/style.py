@@ -13,6 +13,15 @@ from matplotlib.font_manager import fontManager
 __all__ = ["ACCENT", "DEV_SETS", "INK", "LOOKS", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
 
 DEV_SETS = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
+BENCHMARKS = {
+    "spider": "Spider",
+    "bird": "BIRD",
+    "bird_evidence": "BIRD + evidence",
+    "spider2": "Spider 2.0-lite",
+    "beaver_dw": "BEAVER dw",
+    "beaver_nw": "BEAVER nw",
+    "fiben": "FIBEN",
+}
 """What a figure calls the dev sets."""
 
 INK = "#1f2933"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from bayeslink.plots.curves import draw_lines, label_panel
-from bayeslink.plots.style import new_figure, save
+from bayeslink.plots.style import BENCHMARKS, new_figure, save
 
 LINES = {
     "hierarchical": "hierarchical",
@@ -14,15 +14,6 @@ LINES = {
     "top_k": "hierarchical, same length",
     "bm25": "BM25",
     "embedding_cosine": "embeddings",
-}
-SETS = {
-    "spider": "Spider",
-    "bird": "BIRD",
-    "bird_evidence": "BIRD + evidence",
-    "spider2": "Spider 2.0-lite",
-    "beaver_dw": "BEAVER dw",
-    "beaver_nw": "BEAVER nw",
-    "fiben": "FIBEN",
 }
 
 
@@ -34,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     table = pd.read_csv(asked.table)
     table = table[table["unit"] == "tables"]
-    sets = [name for name in SETS if name in set(table["set"])]
+    sets = [name for name in BENCHMARKS if name in set(table["set"])]
     figure = new_figure(11.0, 2.9 if len(sets) <= 4 else 5.6)
     panels = figure.subplots(1 if len(sets) <= 4 else 2, min(len(sets), 4) if len(sets) <= 4 else 4, squeeze=False)
     for axes, name in zip(panels.flat, sets, strict=False):
@@ -44,7 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
         shown = {column: label for column, label in LINES.items() if column in wide}
         draw_lines(axes, wide.sort_values("peer_cost"), "peer_cost", shown, markers=True, width=1.2)
         questions = int(rows["questions"].iloc[0])
-        label_panel(axes, f"{SETS[name]} ({questions} questions)", "mean tables shown", "all gold tables", legend=None)
+        label_panel(
+            axes, f"{BENCHMARKS[name]} ({questions} questions)", "mean tables shown", "all gold tables", legend=None
+        )
         axes.set_ylim(-0.03, 1.03)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     spare = list(panels.flat)[len(sets) :]

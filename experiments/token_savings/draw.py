@@ -6,17 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from bayeslink.plots.criticism import draw_forest
-from bayeslink.plots.style import new_figure, save
-
-SETS = {
-    "spider": "Spider",
-    "bird": "BIRD",
-    "bird_evidence": "BIRD + evidence",
-    "spider2": "Spider 2.0-lite",
-    "beaver_dw": "BEAVER dw",
-    "beaver_nw": "BEAVER nw",
-    "fiben": "FIBEN",
-}
+from bayeslink.plots.style import BENCHMARKS, new_figure, save
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,7 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     table = pd.read_csv(asked.table)
     table["group"] = "level " + (100 * table["level"]).round().astype(int).astype(str) + " %"
-    table["label"] = table["set"].map(SETS)
+    table["label"] = table["set"].map(BENCHMARKS)
     figure = new_figure(9.6, 4.2)
     panels = figure.subplots(1, 2)
     share = table["tokens_sent"] / table["tokens_whole"]
