@@ -10,9 +10,21 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-__all__ = ["ACCENT", "DEV_SETS", "INK", "LOOKS", "PROBABILITY", "SUFFIXES", "font_families", "new_figure", "save"]
+__all__ = [
+    "ACCENT",
+    "BENCHMARKS",
+    "DEV_SETS",
+    "INK",
+    "LOOKS",
+    "PROBABILITY",
+    "SUFFIXES",
+    "font_families",
+    "new_figure",
+    "save",
+]
 
 DEV_SETS = {"spider-dev": "Spider", "bird-dev": "BIRD", "bird-dev-evidence": "BIRD + evidence"}
+"""Label of each dev set."""
 BENCHMARKS = {
     "spider": "Spider",
     "bird": "BIRD",
@@ -22,6 +34,7 @@ BENCHMARKS = {
     "beaver_nw": "BEAVER nw",
     "fiben": "FIBEN",
 }
+"""Label of each set of questions, by the name that figures of results carry."""
 """What a figure calls the dev sets."""
 
 INK = "#1f2933"
