@@ -129,9 +129,12 @@ def _table_line(table: Table) -> dict[str, object]:
 
 
 def _key_line(key: RawKey, number: int | None) -> dict[str, object]:
-    line: dict[str, object] = {"table": key.table, "ref_table": key.ref_table}
-    if key.origin is not Origin.VIEW:
-        line |= {"column": key.columns[0], "ref_column": key.ref_columns[0]}
+    line: dict[str, object] = {
+        "table": key.table,
+        "column": key.columns[0] if key.columns else None,
+        "ref_table": key.ref_table,
+        "ref_column": key.ref_columns[0] if key.ref_columns else None,
+    }
     extra = {
         "schema": key.schema,
         "ref_schema": key.ref_schema,
