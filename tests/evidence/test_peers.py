@@ -11,9 +11,11 @@ from bayeslink.evidence import store
 from bayeslink.evidence.cache import checkout
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.peers import (
+    CURVE_SETS,
     FUSED_SETS,
     PEER_SETS,
     POOLED_RUN,
+    POOLED_RUNS,
     Returned,
     ReturnedFromPool,
     load_pooled,
@@ -22,7 +24,7 @@ from bayeslink.evidence.peers import (
     save_pooled,
     save_returned,
 )
-from bayeslink.evidence.store import load_evidence
+from bayeslink.evidence.store import WAREHOUSE_SETS, load_evidence
 
 COMMITTED = (checkout() or Path()) / "data" / "peers"
 COMMITTED_EVIDENCE = (checkout() or Path()) / "data" / "evidence"
@@ -91,10 +93,10 @@ def test_refusals(home: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_committed_files_are_those_of_the_manifest():
     runs = json.loads((COMMITTED / "manifest.json").read_text())["runs"]
-    names = (*PEER_SETS, POOLED_RUN)
+    names = (*PEER_SETS, *POOLED_RUNS)
     stored = (*names, *FUSED_SETS)
     manifests = {"manifest.json", "fused.json"}
-    assert {path.name for path in COMMITTED.iterdir()} == {*(f"{name}.npz" for name in stored), *manifests}
+    assert {path.name for path in COMMITTED.iterdir()} == {*(f"{name}.npz" for name in stored), *manifests, "curves"}
     assert tuple(runs) == names
     evidence = json.loads((COMMITTED_EVIDENCE / "manifest.json").read_text())["inputs"]
     for name, entry in runs.items():
@@ -106,6 +108,35 @@ def test_committed_files_are_those_of_the_manifest():
     assert fused["files"] == {
         f"{name}.npz": hashlib.sha256((COMMITTED / f"{name}.npz").read_bytes()).hexdigest() for name in FUSED_SETS
     }
+
+
+def test_committed_curves_are_those_of_their_manifest():
+    folder = COMMITTED / "curves"
+    runs = json.loads((folder / "manifest.json").read_text())["runs"]
+    assert {f"curves/{name}" for name in runs} == set(CURVE_SETS)
+    assert {path.name for path in folder.iterdir()} == {"manifest.json", *(f"{name}.npz" for name in runs)}
+    for name, entry in runs.items():
+        assert hashlib.sha256((folder / f"{name}.npz").read_bytes()).hexdigest() == entry["file"]
+
+
+@pytest.mark.parametrize("name", [name for name in WAREHOUSE_SETS if not name.endswith("-inferred")])
+def test_the_peer_s_answers_and_the_evidence_of_a_warehouse_are_of_the_same_questions(name):
+    evidences = load_evidence(name, ["learned"])
+    assert [item.key for item in load_evidence(f"{name}-inferred", ["learned"])] == [item.key for item in evidences]
+    for found in (load_returned(f"curves/schemagate-{name}-descriptions", k) for k in (5, 20)):
+        assert [(run.db_id, run.place.shape) for run in found] == [(e.db_id, e.gold.shape) for e in evidences]
+
+
+@pytest.mark.parametrize(
+    ("name", "stated"),
+    [
+        ("schemagate-bird-dev-pooled", {5: 0.838, 10: 0.913}),
+        ("schemagate-bird-dev-evidence-pooled", {5: 0.866, 10: 0.937}),
+    ],
+)
+def test_the_pooled_runs_on_bird_are_what_its_page_states(name, stated):
+    found = load_pooled(name)
+    assert {k: round(float(run.holds_gold.mean()), 3) for k, run in found.items()} == stated
 
 
 def summary(runs: list[Returned], evidences: list[Evidence]) -> tuple[float, float]:
