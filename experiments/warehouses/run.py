@@ -43,7 +43,9 @@ def main(arguments: list[str] | None = None) -> None:
     for row in table:
         bench = row["set"].replace("-dev", "").replace("-", "_")
         if row["part"] == "agreement":
-            figures |= {f"{name}_{row['unit']}_{row['shown']}_{bench}": row[name] for name in ("precision", "recall")}
+            # Where nothing is guessed there is no precision.
+            agreed = {f"{name}_{row['unit']}_{row['shown']}_{bench}": row[name] for name in ("precision", "recall")}
+            figures |= {name: value for name, value in agreed.items() if value is not None}
         elif row["part"] == "score":
             figures[f"joint_log_score_{row['case']}_{bench}"] = row["value"]
         elif row["part"] == "cover":
