@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,10 @@ def deadly(folder: Path, times: int, task: int) -> dict[str, np.ndarray]:
     marks = len(list(folder.glob(f"{task}-*")))
     (folder / f"{task}-{marks}").touch()
     if task == 3 and marks < times:
+        # A worker that dies takes the pool's unfinished tasks with it: the first three are to be done and kept.
+        end = time.monotonic() + 60
+        while sum(path.is_file() for path in paths(folder, 3)) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     return squares(task)
 
