@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from bayeslink import cli
+from bayeslink.cli import common
 from bayeslink.evidence import attention, embedding
 from bayeslink.evidence.attention import AttentionHead
 from bayeslink.inference.posterior import load_posteriors
@@ -221,14 +222,14 @@ def test_link_prints_a_long_or_strange_question_safely_and_whole_in_json(run, sa
     assert shown.endswith("x...")
     assert shown.count("x") < 210
     assert json.loads(run(*asked, "--json")[1])["question"] == question
-    assert cli._shown("Größe, 大きさ?") == "Größe, 大きさ?"
-    assert cli._shown("x" * 200) == "x" * 200
-    assert cli._shown("x" * 201) == "x" * 197 + "..."
+    assert common.one_line("Größe, 大きさ?") == "Größe, 大きさ?"
+    assert common.one_line("x" * 200) == "x" * 200
+    assert common.one_line("x" * 201) == "x" * 197 + "..."
 
 
 def test_a_number_that_is_no_json_is_a_fault_of_ours():
     with pytest.raises(RuntimeError, match="not finite"):
-        cli._print_json({"ece": float("nan")})
+        common.print_json({"ece": float("nan")})
 
 
 def test_schema_prints_counts_and_edges(run, sales):

@@ -1,0 +1,83 @@
+"""What the commands share: how they read their input, print, and refuse."""
+
+import json
+import sys
+import tempfile
+import unicodedata
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["at_terminal", "check_writable", "member", "one_line", "policy_of", "print_json", "say", "unwritable"]
+
+MAX_SHOWN = 200
+"""Characters of a question that are printed; JSON has them all."""
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def say(text: str) -> None:
+    """Print a note or a warning on standard error."""
+    print(text, file=sys.stderr)
+
+
+def policy_of(path: Path | None, principal: str | None):
+    """The policy of `--policy` and `--principal`; None without both; one without the other is refused."""
+    if path is None and principal is None:
+        return None
+    if path is None or principal is None:
+        raise ValueError(f"policy={path and str(path)!r}, principal={principal!r}: give both --policy and --principal")
+    from bayeslink.grounding.access import read_policy
+
+    return read_policy(path, principal)
+
+
+def print_json(document: dict) -> None:
+    """Print the one document of `--json`; a number that is not finite is a fault of ours."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        # A fault of ours, not refused input.
+        raise RuntimeError("the document holds a number that is not finite") from error
+    print(text)
+
+
+def one_line(question: str) -> str:
+    """The question on one line of a terminal: shortened, its control and format characters escaped."""
+    short = question if len(question) <= MAX_SHOWN else f"{question[: MAX_SHOWN - 3]}..."
+    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in hidden else char for char in short
+    )
+
+
+def check_writable(out: Path) -> None:
+    """Refuses a file that cannot be written, before anything is fitted."""
+    if out.is_dir():
+        raise ValueError(f"out={str(out)!r} is a folder; give the name of a file")
+    try:
+        folder = next(parent for parent in out.absolute().parents if parent.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise unwritable(out, error) from error
+
+
+def unwritable(out: Path, error: OSError) -> ValueError:
+    """The refusal of a file that cannot be written."""
+    # Not the error's own text, which names a temporary file.
+    reason = error.strerror or type(error).__name__
+    return ValueError(f"out={str(out)!r} cannot be written ({reason}); give a file in a folder that can be written to")
+
+
+def member(kind: type[_Member], argument: str, name: str) -> _Member:
+    """The member of an enumeration that an option names."""
+    try:
+        return kind(name)
+    except ValueError:
+        raise ValueError(f"{argument}={name!r}: use one of {', '.join(kind)}") from None
+
+
+def at_terminal() -> bool:
+    """True where stderr is read by a person, who wants to see progress."""
+    return sys.stderr.isatty()
