@@ -48,8 +48,8 @@ def _claims(readme: str) -> str:
     if found is None:
         raise PluginError("README.md has no table of claims")
     return (
-        "# The paper's claims\n\nWhat the paper of the hierarchical model says, in our words, what we found, and whether the two "
-        f"agree. Every number is read from a stored table of [experiments](experiments/index.md).\n\n{found[1]}"
+        "# The paper's claims\n\nWhat the paper of the hierarchical model says, in our words, what we found, and "
+        f"whether the two agree. Every number is read from a stored table of [experiments](experiments/index.md).\n\n{found[1]}"
     )
 
 
@@ -77,5 +77,5 @@ def _experiments(folder: Path):
         yield f"experiments/{name}.md", text + (f"\n![{name}]({name}.png)\n" if drawn else "")
         claim = re.search(r"\*\*Claim\.\*\*\s*(.+?)(?:\n\n|\Z)", text, re.DOTALL)
         listed.append(f"- [{name}]({name}.md)" + (f": {' '.join(claim[1].split())}" if claim else ""))
-    head = "# Experiments\n\nEach claim is one folder: what would refute it, the sizes, the script, the stored table.\n\n"
-    yield "experiments/index.md", head + "\n".join(listed) + "\n"
+    head = "Each claim is one folder: what would refute it, the sizes, the script, the stored table."
+    yield "experiments/index.md", f"# Experiments\n\n{head}\n\n" + "\n".join(listed) + "\n"

@@ -31,10 +31,8 @@ def main(dist: Path, work: Path) -> None:
     site = next((work / "env" / "lib").glob("python*")) / "site-packages"
     # Libraries come from this environment, the package does not: its editable install is a path file that is not read.
     (site / "libraries.pth").write_text(f"{next(Path(sys.prefix).glob('lib/python*/site-packages'))}\n")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)],
-        check=True,
-    )
+    install = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    subprocess.run([sys.executable, "-m", *install], check=True)
     with closing(sqlite3.connect(work / "shop.sqlite")) as connection:
         connection.executescript(TABLES)
     python = work / "env" / "bin" / "python"
