@@ -49,7 +49,8 @@ def _claims(readme: str) -> str:
         raise PluginError("README.md has no table of claims")
     return (
         "# The paper's claims\n\nWhat the paper of the hierarchical model says, in our words, what we found, and "
-        f"whether the two agree. Every number is read from a stored table of [experiments](experiments/index.md).\n\n{found[1]}"
+        "whether the two agree. Every number is read from a stored table of [experiments](experiments/index.md).\n\n"
+        f"{found[1]}"
     )
 
 
