@@ -622,7 +622,11 @@ class SchemaLinker:
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]
             alone = plain.standardisation.apply(raw)
-            independent, _ = predict(alone, plain.unseen(evidence=alone), plain.support)
+            # Without a coupling the edges say nothing, and cost time.
+            unjoined = replace(alone, edges=alone.edges[:0], edge_types=alone.edge_types[:0])
+            plain_draws = plain.unseen(evidence=alone)
+            plain_draws = plain_draws._replace(coupling=np.zeros(len(plain_draws.intercept)))
+            independent, _ = predict(unjoined, plain_draws, plain.support)
             independent_probability = independent.marginals[0]
         else:
             independent_probability = np.full(self.graph.num_tables, np.nan)

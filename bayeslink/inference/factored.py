@@ -8,7 +8,7 @@ A subset outside the pool has at most the unexplored mass, so the mode is certai
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,12 @@ def padded_plan(edges: Int[np.ndarray, "edges 2"], num_tables: int) -> tuple[Pla
     Returns:
         The plan, and the number of tables that unaries must be padded to.
     """
-    exact = plan(edges, num_tables)
+    return _padded(tuple(map(tuple, np.asarray(edges).reshape(-1, 2).tolist())), num_tables)
+
+
+@lru_cache(maxsize=32)
+def _padded(edges: tuple[tuple[int, int], ...], num_tables: int) -> tuple[Plan, int]:
+    exact = plan(np.array(edges, dtype=np.int64).reshape(-1, 2), num_tables)
     rows = max(16, 1 << (num_tables - 1).bit_length())
     slots = max(4, -(-exact.slot.shape[1] // 4) * 4)
     return pad(exact, rows, width_of(exact), slots, num_tables, rows), rows
@@ -420,8 +425,7 @@ _sizes = jax.jit(queries.size_distribution, static_argnames="num_sizes")
 @jax.jit
 def _sampled(key: Array, unary: Array, plan: Plan, gain: Array) -> Array:
     """Samples of every draw, `SAMPLES_PER_DRAW` each, draw by draw, all-subsets support; axes samples, tables."""
-    many = jnp.repeat(unary, SAMPLES_PER_DRAW, axis=1)
-    return queries.sample(key, many, plan, jnp.repeat(gain, SAMPLES_PER_DRAW, axis=2)).T
+    return queries.sample(key, unary, plan, gain, SAMPLES_PER_DRAW).T
 
 
 @partial(jax.jit, static_argnames="num_tables")

@@ -105,33 +105,40 @@ def mode(
 
 
 def sample(
-    key: PRNGKeyArray, unary: Float[Array, "tables questions"], plan: Plan, gain: Float[Array, "steps states _"]
-) -> Bool[Array, "tables questions"]:
-    """One exact draw of the selection for each question.
+    key: PRNGKeyArray,
+    unary: Float[Array, "tables questions"],
+    plan: Plan,
+    gain: Float[Array, "steps states _"],
+    copies: int = 1,
+) -> Bool[Array, "tables samples"]:
+    """Exact draws of the selection for each question, question by question.
 
     Args:
         key: Random key.
         unary: Log-odds of each table if it had no neighbours.
         plan: Elimination order.
         gain: As in `trace`.
+        copies: Draws for each question, all from one elimination.
     """
     traced = trace(unary, plan, gain)
+    steps, _, questions = traced.log_odds.shape
     # A selection with log-odds l is taken when a standard logistic number lies below l.
-    noise = jax.random.logistic(key, traced.log_odds.shape[::2], dtype=jnp.float64)
+    noise = jax.random.logistic(key, (steps, questions * copies), dtype=jnp.float64)
     return _back(traced, plan, unary.shape[0], noise)
 
 
 def _back(
-    traced: Traced, plan: Plan, num_tables: int, threshold: Float[Array, "steps questions"]
-) -> Bool[Array, "tables questions"]:
+    traced: Traced, plan: Plan, num_tables: int, threshold: Float[Array, "steps samples"]
+) -> Bool[Array, "tables samples"]:
     """Tables taken where their log-odds given the separator exceed a threshold, last eliminated first."""
     num_questions = threshold.shape[1]
+    traced_for = jnp.repeat(jnp.arange(traced.log_odds.shape[2]), num_questions // traced.log_odds.shape[2])
     weights = jnp.asarray(1 << np.arange(width_of(plan)))
 
     def step(taken: Array, row: tuple[Array, ...]) -> tuple[Array, None]:
         log_odds, cut, table, separator = row
         state = (taken[separator] * weights[:, None]).sum(axis=0)
-        odds = jnp.take_along_axis(log_odds, state[None, :], axis=0)[0]
+        odds = log_odds[state, traced_for]
         # The row past the last table takes what padding rows write, and stays 0 for absent separators.
         return taken.at[table].set(jnp.where(table < num_tables, odds > cut, False).astype(taken.dtype)), None
 
