@@ -605,7 +605,9 @@ def test_a_principal_sees_nothing_of_what_is_withheld(run, guarded):
 def test_a_policy_and_its_principal_go_together(refused, guarded):
     database, policy = guarded
     said = refused("link", database, QUESTION, "--channels", "lexical", "--policy", policy)
-    assert "give both --policy and --principal" in said
+    assert "name who asks with --principal" in said
+    said = refused("link", database, QUESTION, "--channels", "lexical", "--principal", "clerk")
+    assert "no privileges" in said
     said = refused("schema", database, "--policy", policy, "--principal", "nobody")
     assert "nobody" in said
 

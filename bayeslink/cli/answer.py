@@ -43,7 +43,7 @@ def answer(
         max_risk=max_risk,
         max_tokens=max_tokens,
         channels=channels,
-        policy=policy_of(policy, principal),
+        policy=policy_of(policy, principal, url),
         max_rows=max_rows,
     )
     if as_json:

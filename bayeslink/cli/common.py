@@ -6,7 +6,10 @@ import tempfile
 import unicodedata
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from bayeslink.grounding.policy import Policy
 
 __all__ = ["at_terminal", "check_writable", "member", "one_line", "policy_of", "print_json", "say", "unwritable"]
 
@@ -21,15 +24,15 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def policy_of(path: Path | None, principal: str | None):
-    """The policy of `--policy` and `--principal`; None without both; one without the other is refused."""
-    if path is None and principal is None:
+def policy_of(path: Path | None, principal: str | None, url: str, schemas: list[str] | None = None) -> "Policy | None":
+    """The policy of `--policy` and `--principal`; the database's own privileges without --policy; None without both."""
+    if principal is None:
+        if path is not None:
+            raise ValueError(f"policy={str(path)!r}: name who asks with --principal")
         return None
-    if path is None or principal is None:
-        raise ValueError(f"policy={path and str(path)!r}, principal={principal!r}: give both --policy and --principal")
-    from bayeslink.grounding.access import read_policy
+    from bayeslink.grounding.policy import database_policy, read_policy
 
-    return read_policy(path, principal)
+    return database_policy(url, principal, schemas) if path is None else read_policy(path, principal)
 
 
 def print_json(document: dict) -> None:

@@ -84,7 +84,7 @@ def link(
     keep_compiled()
     if picture is not None and picture.suffix not in _PICTURES:
         raise ValueError(f"picture={str(picture)!r}: use a file name that ends in .png, .svg or .pdf")
-    allowed = policy_of(policy, principal)
+    allowed = policy_of(policy, principal, url, schema)
     linker = SchemaLinker.from_database(
         url,
         posterior=posterior,

@@ -32,7 +32,10 @@ Term = Annotated[
 PolicyFile = Annotated[
     Path | None, typer.Option(help="JSON or TOML file of who may read what; all else is out of sight.")
 ]
-Principal = Annotated[str | None, typer.Option(help="The principal of --policy who asks.")]
+Principal = Annotated[
+    str | None,
+    typer.Option(help="Who asks: a principal of --policy, or else a role of the database, whose privileges are read."),
+]
 InferKeys = Annotated[
     bool, typer.Option("--infer-keys", help="Guess keys from names and types where no declared one joins two tables.")
 ]

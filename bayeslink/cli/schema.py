@@ -29,7 +29,7 @@ def schema(
     from bayeslink.schema.linkable import linkable
 
     read = read_database(url, schemas=only)
-    allowed = policy_of(policy, principal)
+    allowed = policy_of(policy, principal, url, only)
     if allowed is not None:
         read = visible(read, allowed).graph
     graph = linkable(read, infer_keys=infer_keys)

@@ -1,4 +1,4 @@
-"""Who may read what: the policy of one principal, from a file.
+"""Who may read what: the policy of one principal, from a file or from a live database's privileges.
 
 A policy file is JSON or TOML:
 
@@ -16,12 +16,12 @@ not inherited. What is not granted is withheld.
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["Columns", "Policy", "Views", "read_policy"]
+__all__ = ["Columns", "Policy", "Views", "database_policy", "read_policy"]
 
 Columns = frozenset[str] | None
 """Names of the columns that may be read; None for every column."""
@@ -77,6 +77,33 @@ def read_policy(path: str | Path, principal: str) -> Policy:
             held = tables.get(key, frozenset())
             tables[key] = None if held is None or columns is None else held | columns
     return Policy(principal, tables, own[principal].views, every)
+
+
+def database_policy(url: str, principal: str, schemas: Sequence[str] | str | None = None) -> Policy:
+    """The policy that a live database's own privileges state for a principal.
+
+    A granted view lets through whatever it reads, as databases have it.
+
+    Args:
+        url: SQLAlchemy URL of a PostgreSQL, MySQL or MariaDB database, as an account that may see the privileges.
+        principal: A role or account; see `privileges.read_grants`.
+        schemas: Schemas that count, as in `read_database`.
+
+    Raises:
+        ValueError: If the database cannot be read or keeps no such privileges, or the principal is not there.
+    """
+    from bayeslink.schema.privileges import read_grants
+
+    tables: dict[tuple[str, str], Columns] = {}
+    for (schema, table), columns in read_grants(url, principal, schemas).columns.items():
+        key = (schema.casefold(), table.casefold())
+        if key in tables:
+            raise ValueError(
+                f"principal={principal!r}: two tables named {table!r} differ in case alone, and policies compare names "
+                "without case; rename one, or ask for other schemas"
+            )
+        tables[key] = columns
+    return Policy(principal, tables, Views.OWNER, from_database=True)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,17 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from bayeslink.model.autologistic import energy
 
-__all__ = ["MAX_TABLES", "StatePlan", "check_size", "energies", "log_partition", "log_probabilities", "marginals", "plan", "states"]
+__all__ = [
+    "MAX_TABLES",
+    "StatePlan",
+    "check_size",
+    "energies",
+    "log_partition",
+    "log_probabilities",
+    "marginals",
+    "plan",
+    "states",
+]
 
 MAX_TABLES = 15
 """Largest number of tables that is enumerated: 2^15 subsets."""

@@ -182,9 +182,9 @@ def average(
             score = jnp.zeros(())
         else:
             at = plan.place[wanted]
-            c, pair = jnp.divmod(at, inner.shape[2] * outer.shape[2])
-            l, r = jnp.divmod(pair, outer.shape[2])
-            scores = first[:, c, l] + second[:, c, r] - most[:, 0, 0] - jnp.log(normaliser)
+            shared, pair = jnp.divmod(at, inner.shape[2] * outer.shape[2])
+            within, beyond = jnp.divmod(pair, outer.shape[2])
+            scores = first[:, shared, within] + second[:, shared, beyond] - most[:, 0, 0] - jnp.log(normaliser)
             if support is Support.NON_EMPTY:
                 scores = jnp.where(wanted == 0, -jnp.inf, scores)
             score = jax.nn.logsumexp(scores) - jnp.log(num_draws)

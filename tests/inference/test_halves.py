@@ -30,7 +30,9 @@ def listed(values, edges, draws, gold, support):
 
 
 @few
-@given(graphs(), st.integers(0, 2**16), st.sampled_from([0.1, 3.0, 300.0]), st.booleans(), st.sampled_from(list(Support)))
+@given(
+    graphs(), st.integers(0, 2**16), st.sampled_from([0.1, 3.0, 300.0]), st.booleans(), st.sampled_from(list(Support))
+)
 def test_the_table_of_any_graph(graph, seed, scale, by_edge, support):
     size, edges = graph
     rng = np.random.default_rng(seed)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from strategies import few
 from worlds import edge_array, make_evidence
 
-from bayeslink.inference import predictive as module
 from bayeslink.inference.posterior import DatabaseDraws
 from bayeslink.inference.predictive import predict
 from bayeslink.model.autologistic import Support

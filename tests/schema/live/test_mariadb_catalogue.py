@@ -4,6 +4,8 @@ import pytest
 import sqlalchemy
 from sqlalchemy.exc import DBAPIError
 
+from bayeslink.grounding.access import visible
+from bayeslink.grounding.policy import database_policy
 from bayeslink.schema.database import read_database
 from bayeslink.schema.engine import open_engine, parse_target
 from bayeslink.schema.graph import Origin, SchemaGraph, Table
@@ -123,6 +125,10 @@ def test_grants_of_everything_schemas_tables_and_columns(mariadb_server, url: st
         ("shop", "order"): {"no", "customer"},
         ("archive", "old"): {"no", "placed", "customer"},
     }
+    seen = visible(read_database(url), database_policy(url, "clerk@%")).graph
+    assert [(table.name, [column.name for column in table.columns]) for table in seen.tables] == [
+        ("order", ["no", "customer"])
+    ]
     assert read_grants(url, "clerk@%").columns == {("", "order"): {"no", "customer"}}
     assert read_grants(url, "twin@here", "*").columns.keys() == {("archive", "customer"), ("archive", "old")}
     assert {schema for schema, _ in read_grants(url, "auditor", "*").columns} == {"shop", "archive"}

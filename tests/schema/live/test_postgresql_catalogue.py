@@ -1,9 +1,15 @@
 """PostgreSQL's catalogue, on a real server."""
 
+import json
+
 import pytest
 import sqlalchemy
 from sqlalchemy.exc import InternalError
+from typer.testing import CliRunner
 
+from bayeslink.cli import app
+from bayeslink.grounding.access import visible
+from bayeslink.grounding.policy import database_policy
 from bayeslink.schema.database import read_database
 from bayeslink.schema.engine import open_engine, parse_target
 from bayeslink.schema.graph import Origin, SchemaGraph, Table
@@ -182,6 +188,12 @@ def test_grants_of_tables_columns_and_inherited_roles(postgresql_server, url: st
     assert read_grants(url, "clerk").columns == {("", "names"): {"name"}}
     with pytest.raises(TypeError):
         every.columns["public", "customer"] = frozenset({"id"})
+    seen = visible(read_database(url, schemas="*"), database_policy(url, "clerk", "*")).graph
+    assert {table.full_name for table in seen.tables} == {"sales.customer", "sales.orders", "public.names"}
+    assert {column.name for column in seen.tables[seen.table_names.index("sales.orders")].columns} == {"no", "region"}
+    found = CliRunner().invoke(app, ["schema", url, "--schema", "*", "--principal", "clerk", "--json"])
+    document = json.loads(found.stdout)
+    assert (document["tables"], document["views"]) == (2, 1)
     with pytest.raises(ValueError, match='role "nobody such" does not exist'):
         read_grants(url, "nobody such")
 
