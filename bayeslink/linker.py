@@ -111,6 +111,8 @@ class Link:
         no_evidence: Whether no channel tells a table from another.
         columns_given_table: P(the column is needed | its table is), in the order of the tables' columns; None where
             columns were not asked for.
+        column_evidence: Kind of evidence that the columns' probabilities read.
+        warnings: What to know before this is relied on, a sentence each.
     """
 
     question: str
@@ -131,6 +133,8 @@ class Link:
     coupling: Float[np.ndarray, " edges"] = field(default_factory=lambda: np.zeros(0))
     no_evidence: bool = False
     columns_given_table: Float[np.ndarray, " columns"] | None = None
+    column_evidence: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def probabilities(self) -> Float[np.ndarray, " tables"]:
@@ -406,6 +410,8 @@ class Link:
             "abstain": bool(self.abstention.abstained[0]),
             "reason": reason or None,
             "columns": None if self.columns_given_table is None else self.columns().to_dict(orient="records"),
+            "column_evidence": self.column_evidence,
+            "warnings": list(self.warnings),
         }
 
     def plot(self, path: Path | str | None = None):
@@ -549,7 +555,7 @@ class SchemaLinker:
         if channels is not None and channels not in KINDS:
             raise ValueError(f"channels={channels!r}: use one of {', '.join(KINDS)}")
         listed = None if channels is None else tuple(item.name for item in default_channels(channels, model))
-        if posterior is None and model is not None:
+        if posterior is None and model is not None and "attention" not in (listed or ()):
             raise ValueError(
                 f"model={model!r}: no posterior of the package was fitted on its attention; fit one with `bayeslink "
                 f"fit --channels attention --model {model}` on your questions and give it as --posterior"
@@ -634,6 +640,10 @@ class SchemaLinker:
         coupling = np.array(np.broadcast_to(draws.coupling.mean(axis=0), len(self.graph.edges)))
         # Calibrated are the sets of `smallest_cover`, so that no other may stand for them.
         chosen = certified_cover(distribution, level, *(() if promise is None else (0,)))
+        given, kind, warnings = self._columns(text) if columns else (None, None, [])
+        if not chosen.selection.chosen.any():
+            empty = float(chosen.selection.cover_probability[0])
+            warnings.append(f"the cover is empty: that no table is needed has probability {empty:.2f} >= {level:g}")
         return Link(
             question,
             self.graph,
@@ -654,18 +664,25 @@ class SchemaLinker:
             {},
             coupling,
             bool(no_evidence[0]),
-            self._columns(text) if columns else None,
+            given,
+            kind,
+            tuple(warnings),
         )
 
-    def _columns(self, text: str) -> Float[np.ndarray, " columns"]:
-        """P(column | table) of each column, from evidence of the kind that the tables' channels have."""
+    def _columns(self, text: str) -> tuple[Float[np.ndarray, " columns"], str, list[str]]:
+        """P(column | table) of each column, by evidence of the kind that the tables' channels have; the kind; notes."""
         read = {base.name for channel in self.channels for base in getattr(channel, "base", (channel,))}
         embedded = any(name.startswith(("cosine_", "embedding_cosine")) for name in read)
         attending = (channel for channel in self.channels if isinstance(channel, AttentionChannel))
         head = next((channel.head for channel in attending if channel.name == "attention"), None)
         kind = "attention" if head is not None else "embedding" if embedded else "lexical"
+        own = [channel.name for channel in self.channels if isinstance(channel, AttentionChannel) and head is None]
+        notes = [
+            f"columns read {kind} evidence: no posterior of columns was fitted on the attention of {name}"
+            for name in own
+        ]
         found = column_evidence([text], self.graph, kind, head)
-        return ColumnPosterior.load(shipped_columns(kind)).given_table(found.names, found.values)[0]
+        return ColumnPosterior.load(shipped_columns(kind)).given_table(found.names, found.values)[0], kind, notes
 
     def _calibrated(self, path: Path, with_evidence: bool) -> Promises:
         found = Promises.load(path)

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.store import load_evidence, load_twins
-from bayeslink.inference.columns import ColumnRows, fit_columns
+from bayeslink.inference.columns import ColumnRows, databases_named, fit_columns
 from bayeslink.schema.corpus import data_home, read_corpus
 from bayeslink.schema.gold import UnresolvedQueryError, resolve
 from bayeslink.schema.gold_columns import gold_columns
@@ -36,13 +36,17 @@ def main() -> None:
     barred |= {twin for key in barred for twin in twins[key]}
     for kind in options.kinds:
         counts = {"num_questions": 0, "num_left_out": 0}
-        found = list(_rows(kind, barred, counts))
-        posterior = fit_columns([rows for _, rows in found], found[0][0], counts)
+        used: list[tuple[str, str]] = []
+        found = list(_rows(kind, barred, counts, used))
+        info = counts | {"databases": databases_named(used)}
+        posterior = fit_columns([rows for _, rows in found], found[0][0], info)
         posterior.save(options.out / f"columns_{kind}.json")
-        print(f"{kind}: {posterior.info}, sigma {posterior.sigma:.2f}")
+        print(f"{kind}: {counts}, {len(used)} databases, sigma {posterior.sigma:.2f}")
 
 
-def _rows(kind: str, barred: set, counts: dict[str, int]) -> Iterator[tuple[tuple[str, ...], ColumnRows]]:
+def _rows(
+    kind: str, barred: set, counts: dict[str, int], used: list[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, ...], ColumnRows]]:
     """Names of the predictors and rows of each training database."""
     for folder, split in TRAIN:
         corpus = read_corpus(data_home() / folder, split=split)
@@ -66,6 +70,7 @@ def _rows(kind: str, barred: set, counts: dict[str, int]) -> Iterator[tuple[tupl
                 columns.append(read.columns)
             if texts:
                 counts["num_questions"] += len(texts)
+                used.append((folder, db_id))
                 evidence = column_evidence(texts, graph, kind)
                 chosen, kept = _gold(graph, tables, columns)
                 yield evidence.names, ColumnRows(evidence.values[kept], chosen[kept])

@@ -31,16 +31,24 @@ from bayeslink.evaluation.questions import Questions
 from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.attention import AttentionHead, find_head, head_model, score_candidates
+from bayeslink.evidence.attention_databases import save_adapter_databases
 from bayeslink.evidence.attention_model import load_language_model
 from bayeslink.evidence.attention_prompt import Instruction, Level, Pooling, Prompt, copying_prompt
-from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, joined_evidence, stored_attention
+from bayeslink.evidence.attention_store import (
+    ATTENTION_SETS,
+    FIT_SETS,
+    RESERVED_SET,
+    joined_evidence,
+    scored_places,
+    stored_attention,
+)
 from bayeslink.evidence.attention_training import Example, TrainSettings, pack_adapter, ranking_precision, train
 from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.cache import replace_file
 from bayeslink.evidence.columns import column_evidence
 from bayeslink.evidence.kinds import ATTENTION_HOME
 from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins, save_arrays
-from bayeslink.inference.columns import ColumnRows, fit_columns
+from bayeslink.inference.columns import ColumnRows, databases_named, fit_columns
 from bayeslink.inference.posterior import save_posteriors, shipped_path
 from bayeslink.model.hierarchy import Terms, Variant
 from bayeslink.schema.corpus import Question, data_home, read_corpus
@@ -128,6 +136,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=400, help="heads: questions")
     parser.add_argument("--untrained", action="store_true", help="score: the plain model at the best head")
     parser.add_argument("--every-nth", type=int, default=1, help="score: one question in so many")
+    parser.add_argument("--most", type=int, help="score: questions of a database at most")
     parser.add_argument("--sets", nargs="+", default=list(ATTENTION_SETS), choices=list(ATTENTION_SETS))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -164,6 +173,13 @@ def run_training(options: argparse.Namespace) -> None:
     )
     train(model, head, own, [held[place] for place in sample], options.out, settings, options.minutes, progress=True)
     head.save(options.out / "head.json")
+    save_adapter_databases(options.out / "adapter", adapter_prints(fold))
+
+
+def adapter_prints(fold: dict[tuple[str, str], int]) -> dict[tuple[str, str], np.ndarray]:
+    """Fingerprints of the databases of all tenths but the reserved ones: those that train or tell when to stop."""
+    prints = load_fingerprints()
+    return {key: prints[key] for key in fold if fold[key] not in RESERVED}
 
 
 def run_heads(options: argparse.Namespace) -> None:
@@ -211,6 +227,7 @@ def run_pack(options: argparse.Namespace) -> None:
     head = AttentionHead.load(options.out / "head.json")
     worst = pack_adapter(Path(head.adapter), home / "adapter")
     replace(head, adapter="adapter").save(home / "head.json")
+    save_adapter_databases(home / "adapter", adapter_prints(tenths()))
     shutil.copy(options.out / "log.jsonl", home / "log.jsonl")
     print(f"{home}: largest relative error of a layer {worst:.3f}")
 
@@ -219,7 +236,9 @@ def run_scores(options: argparse.Namespace) -> None:
     """s_c of every column for every question of the sets, and what they were made with."""
     home = options.to or Path("data/attention")
     head = AttentionHead.load(options.out / "head_column.json" if options.untrained else ATTENTION_HOME / "head.json")
-    fold = tenths()
+    fold, twins = tenths(), load_twins()
+    trained = set(adapter_prints(fold))
+    seen = barred() | trained | {twin for key in trained for twin in twins[key]}
     manifest_path = home / "manifest.json"
     manifest = json.loads(manifest_path.read_text()) if manifest_path.is_file() else {}
     manifest |= {"licence": "CC BY-SA 4.0", "reserved": sorted("/".join(key) for key in fold if fold[key] in RESERVED)}
@@ -231,10 +250,15 @@ def run_scores(options: argparse.Namespace) -> None:
         for item in tqdm(list(databases(folder, split, with_evidence)), desc=name, disable=None):
             if name == RESERVED_SET and fold.get(item.key) not in RESERVED:
                 continue
-            asked = item.examples[:: options.every_nth]
+            if name == "bird-train" and item.key in seen:
+                continue
+            places = scored_places(len(item.examples), options.every_nth, options.most)
+            asked = [item.examples[place] for place in places]
             found = score_candidates(head, [example.question for example in asked], item.graph)
             arrays[item.key[1]] = found.scores.astype(np.float32)
         save_arrays(home / f"{label}-{name}.npz", arrays)
+        if options.most is not None:
+            manifest.setdefault("most", {})[name] = options.most
         steps = manifest.setdefault("every_nth", {})
         if steps.setdefault(name, options.every_nth) != options.every_nth:
             raise SystemExit(f"{name} was scored with --every-nth {steps[name]} before; use the same")
@@ -250,21 +274,25 @@ def write_json(path: Path, content: dict) -> None:
 def run_fit(options: argparse.Namespace) -> None:
     """The posteriors of tables and of columns that read attention, on the tenths kept for them."""
     home = options.to or shipped_path("lexical").parent
-    items = list(stored_attention(RESERVED_SET))
-    evidences = joined_evidence(RESERVED_SET, items, ("token_overlap", "bm25", "embedding_cosine"))
-    rows, names = [], ()
-    for item in tqdm(items, desc="columns", disable=None):
-        found = column_evidence(item.texts, item.graph, "attention", attention=item.scores["trained"])
-        kept = item.tables[:, item.owner] & item.told[:, None]
-        names = found.names
-        rows.append(ColumnRows(found.values[kept], item.gold[kept]))
-    counts = {"num_questions": int(sum(item.told.sum() for item in items))}
-    counts["num_left_out"] = sum(len(item.told) for item in items) - counts["num_questions"]
-    fit_columns(rows, names, counts).save(home / "columns_attention.json")
-    questions = Questions(RESERVED_SET, tuple(evidences), 0, load_twins(), load_fingerprints())
+    rows, names, evidences, told = [], (), [], []
+    for name in FIT_SETS:
+        items = list(stored_attention(name))
+        evidences += joined_evidence(name, items, ("token_overlap", "bm25", "embedding_cosine"))
+        for item in tqdm(items, desc=f"columns {name}", disable=None):
+            found = column_evidence(item.texts, item.graph, "attention", attention=item.scores["trained"])
+            kept = item.tables[:, item.owner] & item.told[:, None]
+            names = found.names
+            rows.append(ColumnRows(found.values[kept], item.gold[kept]))
+            told.append(item.told)
+    counts = {"num_questions": int(sum(found.sum() for found in told))}
+    counts["num_left_out"] = sum(map(len, told)) - counts["num_questions"]
+    fit_columns(rows, names, counts | {"databases": databases_named(item.key for item in evidences)}).save(
+        home / "columns_attention.json"
+    )
+    questions = Questions("+".join(FIT_SETS), tuple(evidences), 0, load_twins(), load_fingerprints())
     settings = FitSettings(context=("log_num_tables", "evidence_mean", "evidence_max"))
     settings = settings._replace(terms=Terms(correlated=True))
-    posteriors = fit_posteriors(questions, FITTED, (), settings, effects=False, progress=True)
+    posteriors = fit_posteriors(questions, FITTED, (), settings, effects=False, progress=True, max_tables=30)
     save_posteriors(home / "attention.nc", posteriors)
 
 

@@ -131,6 +131,8 @@ EVALUATE = {
 COLUMN = {"table": text, "column": text, "probability": probability, "probability_given_table": probability}
 MORE_OF_LINK = {
     "columns": nothing,
+    "column_evidence": nothing,
+    "warnings": texts,
     "prob_empty": probability,
     "prob_connected": probability,
     "prob_connected_standard_error": number,
@@ -260,7 +262,8 @@ def test_link_options(shop, capsys, monkeypatch):
 def test_link_columns(shop, capsys, monkeypatch):
     asked = ["link", str(shop), "Which products are cheapest?", "--channels", "lexical", "--columns", "--json"]
     found = document(capsys, monkeypatch, *asked)
-    check(found, LINK | MORE_OF_LINK | {"tables": [TABLE | MORE_OF_TABLE], "columns": [COLUMN]})
+    columns = {"columns": [COLUMN], "column_evidence": text}
+    check(found, LINK | MORE_OF_LINK | {"tables": [TABLE | MORE_OF_TABLE]} | columns)
     probabilities = [row["probability"] for row in found["columns"]]
     assert probabilities == sorted(probabilities, reverse=True)
 

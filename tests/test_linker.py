@@ -640,7 +640,21 @@ def test_attention_of_a_model_of_ones_own_is_fitted_and_linked(sales, tmp_path, 
     )
     save_posteriors(tmp_path / "own.nc", [posterior])
     linker = SchemaLinker.from_database(sales, posterior=tmp_path / "own.nc", model=one)
-    assert linker.link(QUESTION).channels[-1] == channels[-1]
+    found = linker.link(QUESTION, columns=True)
+    assert found.channels[-1] == channels[-1]
+    assert found.column_evidence == "lexical"
+    (note,) = found.warnings
+    assert (
+        note == f"columns read lexical evidence: no posterior of columns was fitted on the attention of {channels[-1]}"
+    )
     for wrong in (two, None):
         with pytest.raises(ValueError, match=r"model="):
             SchemaLinker.from_database(sales, posterior=tmp_path / "own.nc", model=wrong)
+
+
+def test_an_empty_cover_is_said(sales):
+    found = SchemaLinker.from_database(sales, channels="lexical").link("How is the weather?", cover=0.01)
+    assert found.tables == ()
+    (note,) = found.warnings
+    assert note.startswith("the cover is empty: that no table is needed has probability 0.")
+    assert SchemaLinker.from_database(sales, channels="lexical").link(QUESTION).warnings == ()

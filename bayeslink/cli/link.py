@@ -114,7 +114,7 @@ def link(
         raise ValueError(f"needs and needs-not: {', '.join(both)} cannot be both; name it in one of them")
     found = found.answer(dict.fromkeys(wanted.values(), True) | dict.fromkeys(barred.values(), False))
     within = None if budget is None else found.within(budget)
-    for sentence in (*linker.graph.dropped, *linker.graph.warnings):
+    for sentence in (*linker.graph.dropped, *linker.graph.warnings, *found.warnings):
         say(f"warning: {sentence}")
     if picture is not None:
         found.plot(picture)
@@ -164,6 +164,8 @@ def link(
         print(f"           {fewest[1]:g} tokens: holds every needed table with probability {fewest[2]:.3f}")
     for table, row in _likely_columns(document).items():
         print(f"columns    {table}: {row}")
+    if found.column_evidence is not None:
+        print(f"           by {found.column_evidence} evidence of each column")
     best = document["mode"]
     print(f"mode       {', '.join(best['tables']) or 'no table'} (probability {best['probability']:.3f})")
     if not best["tables"]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayeslink.evidence.attention import AttentionChannel
+from bayeslink.evidence.attention_databases import adapter_databases
 from bayeslink.evidence.benchmark import corpus_evidence
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, Evidence, cache_home
@@ -106,7 +108,7 @@ def corpus_questions(
 ) -> Questions:
     """A corpus in the line format as a set of questions; scores are kept in the cache.
 
-    A warning is logged where trees among the channels were trained on a database of the corpus, known by its name or,
+    A warning is logged where a learned channel was trained on a database of the corpus, known by its name or,
     where the stored fingerprints are there, as a twin.
 
     Args:
@@ -128,8 +130,8 @@ def corpus_questions(
         known_to_some += found
         if seen := sorted(db_id for _, db_id in found):
             _log.warning(
-                "channel %s: its trees were trained on %d of these %d databases (%s, ...) or on twins and score them "
-                "too well; fit on the stored sets instead, whose scores are cross-fitted, or leave these databases out",
+                "channel %s: it was trained on %d of these %d databases (%s, ...) or on twins and scores "
+                "them too well; fit on the stored sets instead, whose scores are cross-fitted, or leave these out",
                 channel.name,
                 len(seen),
                 len(evidences),
@@ -150,7 +152,17 @@ def corpus_questions(
 
 
 def _trained(channel: Channel) -> dict[Key, np.ndarray]:
-    """Fingerprints of the databases that the channel's trees were trained on; empty ones where none are stored."""
+    """Fingerprints of the databases that the channel was trained on; empty ones where none are stored."""
+    if isinstance(channel, AttentionChannel):
+        found = adapter_databases(channel.head)
+        if found is None:
+            _log.warning(
+                "channel %s: its adapter %s does not say which databases it was trained on (no databases.npz), so that "
+                "none can be left out; leave them out yourself",
+                channel.name,
+                channel.head.adapter,
+            )
+        return found or {}
     if not isinstance(channel, BoostedChannel):
         return {}
     try:

@@ -28,22 +28,28 @@ from bayeslink.schema.graph import SchemaGraph
 
 __all__ = [
     "ATTENTION_SETS",
+    "FIT_SETS",
     "RESERVED_SET",
     "AttentionScores",
     "attention_files",
     "attention_home",
     "joined_evidence",
+    "scored_places",
     "stored_attention",
 ]
 
 RESERVED_SET = "spider-reserved"
 """The tenths of Spider train that the adapter never saw: posteriors that read attention are fitted on them."""
 
+FIT_SETS = (RESERVED_SET, "bird-train")
+"""Sets that posteriors which read attention are fitted on; the adapter saw none of their databases."""
+
 ATTENTION_SETS = {
     "spider-dev": ("spider", "dev", False),
     "bird-dev": ("bird", None, False),
     "bird-dev-evidence": ("bird", None, True),
     RESERVED_SET: ("spider", "train", False),
+    "bird-train": ("bird-train", None, False),
 }
 """Folder of the data home, split, and whether the evidence sentence is read, by set."""
 
@@ -104,6 +110,18 @@ def attention_files(names: Sequence[str]) -> list[Path]:
     return [*(path for path in found if path.is_file()), home / "manifest.json"]
 
 
+def scored_places(num_questions: int, every_nth: int, most: int | None) -> Int[np.ndarray, " questions"]:
+    """Which of a database's resolved questions are scored: one in so many, and of the rest evenly no more than `most`.
+
+    Args:
+        num_questions: Resolved questions of the database.
+        every_nth: One question in so many.
+        most: Questions of one database at most; None for no limit.
+    """
+    step = every_nth if most is None else max(every_nth, -(-num_questions // most))
+    return np.arange(num_questions)[::step]
+
+
 def stored_attention(name: str) -> Iterator[AttentionScores]:
     """Every database of a set that has stored attention, in the order of their ids.
 
@@ -119,14 +137,15 @@ def stored_attention(name: str) -> Iterator[AttentionScores]:
     for path in files:
         with np.load(path, allow_pickle=False) as file:
             found[path.name.split("-")[0]] = {key: file[key].astype(np.float64) for key in file.files}
-    step = json.loads(manifest.read_text())["every_nth"][name]
+    made = json.loads(manifest.read_text())
+    step, most = made["every_nth"][name], made.get("most", {}).get(name)
     corpus = read_corpus(data_home() / folder, split=split)
     kept = tuple(question for question in corpus.questions if question.db_id in found["trained"])
     resolved = resolve(replace(corpus, questions=kept)).gold
     for db_id in sorted(found["trained"]):
         graph = corpus.schemas[db_id]
         own = [question for question in kept if question.db_id == db_id and question.id in resolved]
-        places = np.arange(len(own))[::step]
+        places = scored_places(len(own), step, most)
         owner = column_owner(graph)
         starts = np.searchsorted(owner, np.arange(graph.num_tables))
         gold = np.zeros((len(places), len(owner)), dtype=bool)

@@ -39,6 +39,7 @@ __all__ = [
     "attention_channel",
     "channels_named",
     "default_channels",
+    "shipped_head",
     "trees_base",
 ]
 
@@ -89,19 +90,20 @@ def attention_channel(model: str | None = None) -> AttentionChannel:
 
     Args:
         model: A folder with `head.json`, or that file: where attention is read, as scripts/train_attention.py finds or
-            trains it; the adapter in the package by default. Its channel is called `attention`, another's
+            trains it; the adapter in the package by default. The channel of that one is called `attention`, another's
             `attention_` and the start of its hash, so that no posterior takes the one for the other.
 
     Raises:
         ValueError: If there is no head.
     """
     if model is None:
-        if not (ATTENTION_HOME / "head.json").is_file():
+        ours = shipped_head()
+        if ours is None:
             raise ValueError(
                 "model=None: the package carries no adapter; name the folder of one, made with "
                 "scripts/train_attention.py"
             )
-        return AttentionChannel(AttentionHead.load(ATTENTION_HOME / "head.json"))
+        return AttentionChannel(ours)
     path = Path(model) / "head.json" if Path(model).is_dir() else Path(model)
     if path.suffix != ".json" or not path.is_file():
         raise ValueError(
@@ -109,7 +111,16 @@ def attention_channel(model: str | None = None) -> AttentionChannel:
             "scripts/train_attention.py --out FOLDER and name that folder"
         )
     head = AttentionHead.load(path)
-    return AttentionChannel(head, label=f"attention_{head.digest[:8]}")
+    # The package's own head by another path is still the one that the shipped posteriors were fitted on.
+    ours = shipped_head()
+    same = ours is not None and head.digest == ours.digest
+    return AttentionChannel(head, **({} if same else {"label": f"attention_{head.digest[:8]}"}))
+
+
+def shipped_head() -> AttentionHead | None:
+    """The head that the package carries; None where it carries none."""
+    path = ATTENTION_HOME / "head.json"
+    return AttentionHead.load(path) if path.is_file() else None
 
 
 def channels_named(names: Sequence[str], model: str | None = None) -> tuple[Channel, ...]:

@@ -36,6 +36,7 @@ __all__ = [
     "load_evidence",
     "load_fingerprints",
     "load_twins",
+    "read_fingerprints",
     "save_arrays",
     "save_evidence",
     "save_fingerprints",
@@ -222,7 +223,16 @@ def load_fingerprints() -> dict[DatabaseKey, UInt64[np.ndarray, "_"]]:
     Raises:
         ValueError: If the file is missing or broken.
     """
-    arrays = _load_arrays(evidence_home() / "fingerprints.npz")
+    return read_fingerprints(evidence_home() / "fingerprints.npz")
+
+
+def read_fingerprints(path: Path) -> dict[DatabaseKey, UInt64[np.ndarray, "_"]]:
+    """Hashed fingerprints of databases from a file of `save_fingerprints`.
+
+    Raises:
+        ValueError: If the file is missing or broken.
+    """
+    arrays = _load_arrays(path)
     keys = zip(arrays["datasets"].tolist(), arrays["db_ids"].tolist(), strict=True)
     parts = np.split(arrays["hashes"], np.cumsum(arrays["lengths"])[:-1])
     return dict(zip(keys, parts, strict=True))

@@ -57,6 +57,9 @@ class PrunedSchema:
     graph: SchemaGraph
     columns: dict[int, tuple[int, ...]]
 
+    def __repr__(self) -> str:
+        return f"PrunedSchema({', '.join(self.tables) or 'no table'}; {self.tokens} tokens)"
+
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables shown."""

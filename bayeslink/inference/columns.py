@@ -15,7 +15,7 @@ the marginal likelihood. A new database draws u from its prior.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -29,7 +29,7 @@ from scipy.special import expit
 
 from bayeslink.evidence.cache import replace_file
 
-__all__ = ["ColumnPosterior", "ColumnRows", "fit_columns", "shipped_columns"]
+__all__ = ["ColumnPosterior", "ColumnRows", "databases_named", "fit_columns", "shipped_columns"]
 
 INTERCEPT_SCALE = 5.0
 """Prior standard deviation of the intercept a, log-odds."""
@@ -42,6 +42,11 @@ SIGMA_RANGE = (0.02, 3.0)
 
 NEWTON_STEPS = 50
 """Newton steps after which a fit is refused; a count."""
+
+
+def databases_named(keys: Iterable[tuple[str, str]]) -> list[str]:
+    """Names of training databases for `ColumnPosterior.info`, as trees name theirs: "data set/db_id", sorted."""
+    return sorted("/".join(key) for key in keys)
 
 
 def shipped_columns(kind: str) -> Path:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from bayeslink.evaluation.questions import corpus_questions, stored_questions, stored_set
+from bayeslink.evidence.attention import AttentionChannel, AttentionHead
+from bayeslink.evidence.attention_databases import save_adapter_databases
 from bayeslink.evidence.boosted import BoostedChannel, fit_first
 from bayeslink.evidence.lexical import BM25, TokenOverlap
 from bayeslink.evidence.store import SETS
@@ -116,12 +118,12 @@ def test_trees_that_know_a_database_are_reported(corpus, tmp_path, caplog):
     labelled = corpus_questions(corpus, [TokenOverlap(), BM25()], with_evidence=False).evidences
     fit_first(labelled, TreeSettings(rounds=2, least=1)).save(tmp_path / "own.json.gz")
     channel = BoostedChannel("own", (TokenOverlap(), BM25()), tmp_path / "own.json.gz")
-    assert "trees" not in caplog.text
+    assert "trained on" not in caplog.text
     corpus_questions(corpus, [channel], with_evidence=False)
-    assert "channel own: its trees were trained on 1 of these 1 databases (a, ...)" in caplog.text
+    assert "channel own: it was trained on 1 of these 1 databases (a, ...)" in caplog.text
     caplog.clear()
     corpus_questions(replace(corpus, name="other bay"), [channel], with_evidence=False)
-    assert "trees" not in caplog.text
+    assert "trained on" not in caplog.text
 
 
 def test_trees_that_know_a_twin_are_reported(tmp_path, caplog, monkeypatch):
@@ -139,4 +141,24 @@ def test_trees_that_know_a_twin_are_reported(tmp_path, caplog, monkeypatch):
     prints = {("bay", "a"): hashed_fingerprint(harbour("a"))}
     monkeypatch.setattr("bayeslink.evaluation.questions.load_fingerprints", lambda: prints)
     corpus_questions(corpora["gulf"], [channel], with_evidence=False)
-    assert "channel own: its trees were trained on 1 of these 1 databases (copy, ...) or on twins" in caplog.text
+    assert "channel own: it was trained on 1 of these 1 databases (copy, ...) or on twins" in caplog.text
+
+
+def test_an_adapter_that_knows_a_database_or_does_not_say_is_reported(corpus, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(AttentionChannel, "identity", "a tiny one")
+    monkeypatch.setattr(AttentionChannel, "score", lambda _, texts, graph: np.zeros((len(texts), graph.num_tables)))
+    channel = AttentionChannel(AttentionHead("tiny", adapter=str(tmp_path)))
+    found = corpus_questions(corpus, [channel], with_evidence=False)
+    assert (found.seen, caplog.text.count("does not say which databases")) == ((), 1)
+    for known, seen in ((("bay", "a"), (("bay", "a"),)), (("sea", "z"), ())):
+        caplog.clear()
+        print_of = harbour("a") if known == ("bay", "a") else build_graph("z", (Table("z", (Column("z"),)),), ())
+        save_adapter_databases(tmp_path, {known: hashed_fingerprint(print_of)})
+        assert corpus_questions(corpus, [channel], with_evidence=False).seen == seen
+        assert ("channel attention: it was trained on 1 of these 1" in caplog.text) == bool(seen)
+    twin = replace(corpus, name="other bay")
+    save_adapter_databases(tmp_path, {("bay", "a"): hashed_fingerprint(harbour("a"))})
+    assert corpus_questions(twin, [channel], with_evidence=False).seen == (("other bay", "a"),)
+    caplog.clear()
+    corpus_questions(corpus, [replace(channel, head=AttentionHead("tiny"))], with_evidence=False)
+    assert caplog.text == ""

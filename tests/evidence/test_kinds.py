@@ -11,6 +11,7 @@ from fields_cases import described
 
 from bayeslink.evidence import attention, kinds
 from bayeslink.evidence.attention import AttentionHead
+from bayeslink.evidence.attention_databases import adapter_databases
 from bayeslink.evidence.attention_prompt import Level
 from bayeslink.evidence.boosted import BoostedChannel
 from bayeslink.evidence.channel import Channel, compute_evidence
@@ -23,6 +24,7 @@ from bayeslink.evidence.kinds import (
     default_channels,
     trees_base,
 )
+from bayeslink.evidence.store import load_evidence, load_fingerprints, load_twins
 
 RICH = (
     *("name_share", "name_any", "name_full", "phrase_name", "bm25_name"),
@@ -134,3 +136,19 @@ def test_trees_score_a_schema_without_embeddings():
     scores = channel.score(QUESTIONS, described())
     assert np.isfinite(scores).all()
     assert np.ptp(scores[0]) > 1
+
+
+def test_the_adapter_of_the_package_says_what_it_was_trained_on():
+    known = adapter_databases(AttentionHead.load(ATTENTION_HOME / "head.json"))
+    stored, twins = load_fingerprints(), load_twins()
+    assert len(known) == 104
+    assert {dataset for dataset, _ in known} == {"spider"}
+    for key, prints in known.items():
+        np.testing.assert_array_equal(prints, stored[key])
+    tested = {item.key for name in ("spider-dev", "bird-dev") for item in load_evidence(name)}
+    assert not known.keys() & (tested | {twin for key in tested for twin in twins[key]})
+
+
+def test_the_packages_own_head_by_its_path_is_the_same_channel(monkeypatch):
+    monkeypatch.setattr(attention, "language_model", lambda *_: SimpleNamespace(revision="0"))
+    assert attention_channel(str(ATTENTION_HOME)) == attention_channel()
