@@ -8,11 +8,15 @@ pytest.importorskip("peft", reason="extra `attention`")
 
 import tiny_models
 import torch
+from tokenizers import processors
 
 from bayeslink.evidence import attention_model
+from bayeslink.evidence.attention import anchor_attention
 from bayeslink.evidence.attention_model import LanguageModel, load_language_model
+from bayeslink.evidence.attention_prompt import copying_prompt
 
 BUILDERS = [tiny_models.tiny_llama, tiny_models.tiny_qwen2]
+HYBRID = {"num_key_heads": 2, "num_value_heads": 2, "key_head_dim": 8, "value_head_dim": 8}
 PROMPTS = [list(range(5, 60)), list(range(100, 130)), [7]]
 
 
@@ -61,6 +65,50 @@ def test_windowed_layers_are_left_out_and_their_mask_holds():
     assert torch.allclose(found[0], eager(model, PROMPTS[0])[2][0, :, -1], atol=1e-5)
     with pytest.raises(ValueError, match="layer=0: windowed has no full attention there"):
         model.weights(PROMPTS, [0])
+
+
+def test_layers_of_linear_attention_are_left_out():
+    from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+    torch.manual_seed(0)
+    kinds = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
+    shape = tiny_models.SHAPE | {"num_hidden_layers": 4}
+    linear = {f"linear_{name}": size for name, size in HYBRID.items()}
+    config = Qwen3_5TextConfig(**shape, **linear, head_dim=8, layer_types=kinds, initializer_range=0.3)
+    with attention_model.quiet():
+        model = LanguageModel("hybrid", "0", tiny_models.tiny_tokenizer(), Qwen3_5ForCausalLM(config))
+        assert model.layers == (1, 3)
+        with torch.no_grad():
+            found = model.weights(PROMPTS, model.layers)
+        for row, ids in enumerate(PROMPTS):
+            for layer, whole in zip(model.layers, eager(model, ids), strict=True):
+                assert torch.allclose(found[layer][row, :, : len(ids)], whole[0, :, -1], atol=1e-5)
+    for layer in (0, 2):
+        with pytest.raises(ValueError, match=rf"layer={layer}: hybrid has no full attention there; use one of \(1, 3"):
+            model.weights(PROMPTS, [1, layer])
+
+
+def test_a_prompt_as_long_as_the_window_is_read_with_the_mask_that_the_model_makes(monkeypatch):
+    """The one case in which a mask comes along; it hides nothing that the last token sees."""
+    from transformers import MistralConfig, MistralForCausalLM
+
+    torch.manual_seed(0)
+    config = MistralConfig(**tiny_models.SHAPE, sliding_window=55, initializer_range=0.3)
+    model = LanguageModel("windowed", "0", tiny_models.tiny_tokenizer(), MistralForCausalLM(config))
+    assert model.longest == 55
+    masks, plain = [], attention_model._anchor_weights
+
+    def watched(query, key, mask, *given):
+        masks.append(mask)
+        return plain(query, key, mask, *given)
+
+    monkeypatch.setattr(attention_model, "_anchor_weights", watched)
+    with torch.no_grad():
+        found = model.weights(PROMPTS, [2])[2]
+    assert masks[0] is not None
+    for row, ids in enumerate(PROMPTS):
+        assert torch.allclose(found[row, :, : len(ids)], eager(model, ids)[2][0, :, -1], atol=1e-5)
+        assert (found[row, :, len(ids) :] == 0).all()
 
 
 def test_layers_above_the_chosen_one_and_the_head_do_not_run():
@@ -201,6 +249,44 @@ def test_offsets_are_those_of_the_text():
     assert [text[start:end] for start, end in offsets[-4:]] == ["😀"] * 4
 
 
+def beginning(template: str | None) -> LanguageModel:
+    """A model whose tokeniser puts a token in front of every text."""
+    model = tiny_models.tiny_llama(template=template)
+    first = processors.TemplateProcessing(single="<|user|> $A", special_tokens=[("<|user|>", 0)])
+    model.tokenizer.backend_tokenizer.post_processor = first
+    return model
+
+
+def test_a_templates_first_token_is_not_written_twice():
+    model = beginning(tiny_models.TEMPLATE)
+    ((ids, offsets),) = model.tokens([model.chat("which singer?")[0]])
+    assert ids.count(0) == 1
+    assert offsets[0].tolist() == [0, 8]
+
+
+def test_a_plain_prompt_begins_with_the_token_that_the_model_knows_to_begin_with(graph):
+    model = beginning(None)
+    prompt = copying_prompt("which?", graph)
+    text, begins = model.chat(prompt.text)
+    ((ids, offsets),) = model.tokens([text])
+    assert ids[0] == 0
+    assert offsets[0].tolist() == [0, 0]
+    assert ids[1:] == tiny_models.tiny_llama(template=None).tokens([text])[0][0]
+    with torch.no_grad():
+        weights = model.weights([ids], [1])[1][0].double().numpy()
+    (found,) = anchor_attention(model, [prompt], [1])
+    for candidate, (start, end) in enumerate(prompt.spans + begins):
+        own = [place for place, (a, b) in enumerate(offsets) if a < end and b > start]
+        assert 0 not in own
+        np.testing.assert_allclose(found[0, :, candidate], weights[:, own].mean(axis=1), rtol=1e-5)
+
+
+def test_a_template_is_told_that_nothing_is_to_be_thought_first():
+    template = "{{ messages[0]['role'] }}:{{ messages[0]['content'] }}{% if enable_thinking %}<think>{% endif %}"
+    model = tiny_models.tiny_llama(template=template + "{% if add_generation_prompt %}<|model|>{% endif %}")
+    assert model.chat("which?") == ("user:which?<|model|>", 5)
+
+
 def test_batches_hold_every_prompt_once_and_are_no_longer_than_asked():
     lengths = [5, 900, 7, 300, 300, 2]
     found = list(tiny_models.tiny_llama().batches(lengths, 700))
@@ -267,3 +353,22 @@ def test_numbers_of_the_anchor_attention_by_hand():
     assert np.allclose(found[0].numpy(), expected)
     short = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([0]), None)
     assert short[0].tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_mask_hides_what_the_layer_does_not_see(additive):
+    """By hand: two prompts of unlike length, where the mask hides one token of each from the last."""
+    query, key = torch.zeros(2, 1, 4, 1), torch.zeros(2, 1, 4, 1)
+    seen = torch.ones(2, 1, 4, 4, dtype=torch.bool)
+    seen[0, 0, 3, 0] = seen[1, 0, 1, 1] = False
+    seen[0, 0, 2] = seen[1, 0, 3] = False
+    mask = torch.zeros(2, 1, 4, 4).masked_fill(~seen, -torch.inf) if additive else seen
+    found = attention_model._anchor_weights(query, key, mask, None, torch.tensor([3, 1]), None)
+    assert np.allclose(found[:, 0].numpy(), [[0, 1 / 3, 1 / 3, 1 / 3], [1, 0, 0, 0]])
+
+
+def test_the_scale_is_the_root_of_the_width_where_none_is_given():
+    query, key = torch.full((1, 1, 2, 4), 1.0), torch.zeros(1, 1, 2, 4)
+    key[0, 0, 1] = 1.0
+    found = attention_model._anchor_weights(query, key, None, None, torch.tensor([1]), None)[0, 0]
+    assert found.tolist() == pytest.approx([1 / (1 + np.exp(2)), np.exp(2) / (1 + np.exp(2))])
