@@ -282,7 +282,9 @@ def test_a_plain_prompt_begins_with_the_token_that_the_model_knows_to_begin_with
 
 
 def test_a_template_is_told_that_nothing_is_to_be_thought_first():
-    template = "{{ messages[0]['role'] }}:{{ messages[0]['content'] }}{% if enable_thinking %}<think>{% endif %}"
+    """Templates of models that think do so unless they are told not to."""
+    thought = "{% if enable_thinking | default(true) %}<think>{% endif %}"
+    template = "{{ messages[0]['role'] }}:{{ messages[0]['content'] }}" + thought
     model = tiny_models.tiny_llama(template=template + "{% if add_generation_prompt %}<|model|>{% endif %}")
     assert model.chat("which?") == ("user:which?<|model|>", 5)
 
