@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -305,6 +306,52 @@ def test_a_saved_model_is_loaded_with_the_same_attention(tmp_path):
         first, second = (item.weights(PROMPTS, [2])[2] for item in (model, again))
     assert torch.equal(first, second)
     assert len(again.revision) == 64
+
+
+def test_the_revision_is_that_of_the_weights(tmp_path):
+    """The same weights in another folder have it too, others have not."""
+    found = {}
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        model = tiny_models.tiny_llama(seed)
+        model.model.save_pretrained(tmp_path / name)
+        model.tokenizer.save_pretrained(tmp_path / name)
+        found[name] = load_language_model(tmp_path / name).revision
+    assert found["one"] == found["again"] != found["other"]
+
+
+@pytest.mark.parametrize("revision", ["", "c0ffee"])
+def test_a_model_of_a_hub_is_asked_for_at_its_commit(monkeypatch, revision):
+    """All three parts of it; its own revision is the commit that the hub states."""
+    model, asked = tiny_models.tiny_llama(), []
+    model.model.config._commit_hash = "c0ffee"
+    parts = {
+        "AutoConfig": model.model.config,
+        "AutoTokenizer": model.tokenizer,
+        "AutoModelForCausalLM": (model.model, {"missing_keys": set()}),
+    }
+
+    def reader(part):
+        def read(name, **named):
+            asked.append((name, named.get("revision")))
+            return part
+
+        return SimpleNamespace(from_pretrained=read)
+
+    for name, part in parts.items():
+        monkeypatch.setattr(attention_model, name, reader(part))
+    assert load_language_model("owner/name", revision=revision).revision == "c0ffee"
+    assert asked == [("owner/name", revision or None)] * 3
+
+
+def test_a_model_that_was_training_drops_nothing_when_it_is_read():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**tiny_models.SHAPE, attention_dropout=0.5, initializer_range=0.3))
+    read = LanguageModel("dropping", "0", tiny_models.tiny_tokenizer(), model.train())
+    with torch.no_grad():
+        first, second = (read.weights(PROMPTS, [2])[2] for _ in range(2))
+    assert torch.equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "model.gguf", "a-word"])
