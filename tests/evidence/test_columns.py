@@ -21,6 +21,24 @@ def test_each_column_is_a_node_with_its_tables_name_beside_it(graph):
     assert not nodes.edges
 
 
+def test_natural_names_stand_beside_those_of_the_catalogue():
+    """Where a table or column has none, its own name stands in; type and description stay the column's."""
+    told = Column("gt", "real", natural_name="gross tonnage", description="of the hull")
+    tables = (Table("shp", (told, Column("nm")), natural_name="ships"), Table("prt", (told, Column("nm"))))
+    nodes = column_graph(SchemaGraph("natural", tables)).tables
+    texts = [(column.name, column.natural_name) for node in nodes for column in node.columns]
+    assert texts == [
+        ("shp gt", "ships gross tonnage"),
+        ("shp nm", "ships nm"),
+        ("prt gt", "prt gross tonnage"),
+        ("prt nm", "prt nm"),
+    ]
+    assert [node.natural_name for node in nodes] == ["gross tonnage", None] * 2
+    assert (nodes[0].columns[0].type, nodes[0].columns[0].description) == ("real", "of the hull")
+    alone = column_graph(SchemaGraph("natural", tables), beside=False).tables
+    assert [node.columns for node in alone] == [(column,) for table in tables for column in table.columns]
+
+
 def test_two_columns_of_one_name_are_two_nodes(graph):
     keys = [node.key for node in column_graph(graph).tables]
     assert len(set(keys)) == len(keys)
