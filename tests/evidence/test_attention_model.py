@@ -176,6 +176,28 @@ def test_a_window_without_kinds_of_layers_bounds_the_prompt():
         model.weights(PROMPTS, model.layers[:1])
 
 
+def test_a_window_that_is_switched_off_bounds_nothing():
+    model = tiny_models.tiny_llama()
+    model.model.config.sliding_window = 40
+    assert model.longest == 40
+    model.model.config.use_sliding_window = False
+    assert model.longest == 1024
+
+
+def test_attention_that_is_capped_is_refused():
+    from transformers import Gemma2Config, Gemma2ForCausalLM
+
+    config = Gemma2Config(**tiny_models.SHAPE, head_dim=8, attn_logit_softcapping=50.0)
+    model = LanguageModel("capped", "0", tiny_models.tiny_tokenizer(), Gemma2ForCausalLM(config))
+    with torch.no_grad(), pytest.raises(ValueError, match="is softcap, which is not supported"):
+        model.weights(PROMPTS, model.layers[:1])
+
+
+def test_a_tokeniser_that_does_not_know_its_characters_is_refused():
+    with pytest.raises(ValueError, match="model='slow': its tokeniser does not tell the characters of a token"):
+        LanguageModel("slow", "0", SimpleNamespace(is_fast=False), tiny_models.tiny_llama().model)
+
+
 def test_weights_that_are_missing_are_told(tmp_path):
     model = tiny_models.tiny_llama()
     model.model.save_pretrained(tmp_path)
@@ -295,6 +317,11 @@ def test_batches_hold_every_prompt_once_and_are_no_longer_than_asked():
     found = list(tiny_models.tiny_llama().batches(lengths, 700))
     assert sorted(place for batch in found for place in batch) == list(range(6))
     assert all(len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 700 for batch in found)
+
+
+def test_a_batch_is_full_before_it_is_too_long():
+    sizes = [len(batch) for batch in tiny_models.tiny_llama().batches([300] * 5, 700)]
+    assert sizes == [2, 2, 1]
 
 
 def test_a_saved_model_is_loaded_with_the_same_attention(tmp_path):
