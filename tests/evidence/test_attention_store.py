@@ -30,6 +30,7 @@ def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
         assert np.array_equal(item.tables, np.asarray(stored[item.key].gold))
         trained = item.scores["trained"]
         assert trained.shape == item.gold.shape == (len(item.texts), len(item.owner))
+        assert trained.dtype == np.float64
         assert (trained > 0).all()
         assert (trained.sum(axis=1) < 1).all()
         # A column is gold only where its table is, and a question whose columns cannot be told has none.
@@ -52,6 +53,31 @@ def test_gold_columns_are_those_of_the_query_and_every_second_question_is_there(
         read = told_columns(question.query, item.graph)
         assert item.told[row] == (read is not None)
         assert {columns[place] for place in np.flatnonzero(item.gold[row])} == set(read or ())
+
+
+def test_every_second_question_is_joined_to_its_own_evidence(benchmark):
+    item = next(stored_attention("bird-dev"))
+    stored = next(one for one in load_evidence("bird-dev", ("bm25",)) if one.key == item.key)
+    (joined,) = joined_evidence("bird-dev", [item], ("bm25",))
+    assert joined.values.shape[:2] == (len(item.places), item.graph.num_tables)
+    for row, place in enumerate(item.places):
+        np.testing.assert_array_equal(joined.values[row, :, 0], stored.values[place, :, 0])
+
+
+def test_questions_with_evidence_are_read_with_it(benchmark, tmp_path, monkeypatch):
+    """Under the scores of the plain set: which questions and texts they belong to is what is asked here."""
+    plain, home = next(stored_attention("bird-dev")), attention_home()
+    manifest = json.loads((home / "manifest.json").read_text())
+    manifest["every_nth"]["bird-dev-evidence"] = manifest["every_nth"]["bird-dev"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    save_arrays(tmp_path / "trained-bird-dev-evidence.npz", {plain.key[1]: plain.scores["trained"]})
+    monkeypatch.setenv("BAYESLINK_ATTENTION", str(tmp_path))
+    (item,) = stored_attention("bird-dev-evidence")
+    asked = [question for question in read_corpus(benchmark / "bird").questions if question.db_id == plain.key[1]]
+    hints = {question.text: question.evidence for question in asked}
+    assert item.texts == [f"{text} {hints[text]}" if hints[text] else text for text in plain.texts]
+    assert item.texts != plain.texts
+    assert item.places.tolist() == plain.places.tolist()
 
 
 def test_a_query_whose_columns_cannot_be_told_has_none():
