@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks posteriors evidence trees encoder clean
+.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks docs package posteriors evidence trees encoder clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -83,9 +83,25 @@ notebooks: $(NOTEBOOKS) ## the notebooks, executed
 notebooks/%.ipynb: notebooks/%.py notebooks/build.py $(CORE) $(PLOTS) | .venv/.installed
 	$(BIN)/python notebooks/build.py $<
 
+docs: $(NOTEBOOKS) $(STORED:%=output/figures/%.png) .venv/.docs ## the documentation site, in output/site
+	mkdir -p docs/tutorials && cp $(NOTEBOOKS) docs/tutorials
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+.venv/.docs: .venv/.installed requirements-docs.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.lock && touch $@
+
+output/figures/%.png: experiments/%/draw.py experiments/%/table.csv $(PLOTS) | .venv/.installed
+	@mkdir -p $(@D)
+	$(BIN)/python $< --table experiments/$*/table.csv --out $@
+
+package: .venv/.installed ## wheel and sdist in output/dist; the wheel is tried in an environment of its own
+	rm -rf output/dist output/wheel && mkdir -p output/wheel
+	$(BIN)/python -m build --quiet --no-isolation --outdir output/dist .
+	$(BIN)/python scripts/try_wheel.py output/dist output/wheel
+
 # The long ones are taken as stored; without this, a change anywhere in the package would rerun them here.
-ifneq ($(filter paper pdf reproduce,$(MAKECMDGOALS)),)
-AS_STORED := $(if $(filter pdf,$(MAKECMDGOALS)),$(STORED),$(LONG))
+ifneq ($(filter paper pdf docs reproduce,$(MAKECMDGOALS)),)
+AS_STORED := $(if $(filter pdf docs,$(MAKECMDGOALS)),$(STORED),$(LONG))
 $(foreach name,$(AS_STORED),experiments/$(name)/table.csv experiments/$(name)/table.json): ;
 endif
 

