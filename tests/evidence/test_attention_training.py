@@ -229,7 +229,7 @@ def test_a_run_stops_when_the_held_out_ranking_no_longer_rises(tmp_path, monkeyp
     # As good as the best is no gain.
     marks = iter([0.5, 0.6, 0.6, 0.55, 0.55, 0.9])
     monkeypatch.setattr(attention_training, "ranking_precision", lambda *_: {"criterion": next(marks)})
-    settings = replace(FAST, steps=40, patience=2)
+    settings = replace(FAST, steps=40, patience=2, every=1)
     for _ in range(2):
         train(tiny_models.tiny_llama(), HEAD, examples(8), examples(2), tmp_path, settings)
         state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
