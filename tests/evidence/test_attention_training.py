@@ -197,8 +197,8 @@ def test_a_folder_of_another_run_is_refused(tmp_path, change):
 @pytest.mark.parametrize("change", ["question", "schema", "tables", "columns"])
 def test_a_folder_of_other_examples_is_refused(tmp_path, change, part):
     """Whatever of an example changes the run: also its gold columns, and the schema under the same name."""
-    own, held = examples(4), examples(2)
-    train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, FAST)
+    own, held, settings = examples(4), examples(2), replace(FAST, steps=1)
+    train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, settings)
     some = own if part == "examples" else held
     some[0] = some[0]._replace(
         **{
@@ -209,7 +209,7 @@ def test_a_folder_of_other_examples_is_refused(tmp_path, change, part):
         }[change]
     )
     with pytest.raises(ValueError, match="holds a run with other settings, head, model or examples"):
-        train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, FAST)
+        train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, settings)
 
 
 def renamed(graph):
