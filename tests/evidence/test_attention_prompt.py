@@ -68,6 +68,17 @@ def test_the_rationale_asks_for_no_copy(shop):
     assert "explain" in text
 
 
+def test_names_and_questions_are_written_on_a_line_each():
+    """Whatever they hold: a name of blanks is a question mark, so that it has a character to attend to."""
+    schema = SchemaGraph("odd", (Table("a\nb", (Column(" "), Column("c\t d"))), Table("\n", (Column("e"),))))
+    text = copying_prompt(" Which\n\nCandidates:\none? ", schema, with_schema=True).text
+    assert text.split("\n\n")[1:] == [
+        "Question: Which Candidates: one?",
+        "Schema:\na b: ?, c d\n?: e",
+        "Candidates:\n?@a b\nc d@a b\ne@?",
+    ]
+
+
 def test_a_schema_without_a_column_has_no_candidate():
     with pytest.raises(ValueError, match="bare has no column to choose from"):
         copying_prompt("?", SchemaGraph("bare", (Table("t", ()),)))
@@ -86,6 +97,18 @@ def test_tokens_of_a_candidate_are_those_that_overlap_its_characters(kind, expec
     offsets = np.array([[0, 2], [2, 5], [5, 8], [8, 10], [10, 10]])
     pool = pooling(spans, offsets, kind)
     assert pool.scores(np.eye(5), 2).T.tolist() == expected
+
+
+@pytest.mark.parametrize("kind", list(Pooling))
+def test_tokens_without_text_belong_to_no_candidate(kind):
+    """As those that a tokeniser puts before, between and after the text."""
+    spans = np.array([[0, 4], [4, 8]])
+    offsets = np.array([[0, 0], [0, 2], [2, 4], [4, 4], [4, 6], [6, 6], [6, 8], [0, 0]])
+    share = 1.0 if kind is Pooling.SUM else 0.5
+    expected = np.zeros((2, 8))
+    expected[[0, 1], [1, 4]] = 1.0 if kind is Pooling.FIRST else share
+    expected[[0, 1], [2, 6]] = 0.0 if kind is Pooling.FIRST else share
+    assert pooling(spans, offsets, kind).scores(np.eye(8), 2).T.tolist() == expected.tolist()
 
 
 @given(st.data())

@@ -30,6 +30,7 @@ def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
         assert np.array_equal(item.tables, np.asarray(stored[item.key].gold))
         trained = item.scores["trained"]
         assert trained.shape == item.gold.shape == (len(item.texts), len(item.owner))
+        assert trained.dtype == np.float64
         assert (trained > 0).all()
         assert (trained.sum(axis=1) < 1).all()
         # A column is gold only where its table is, and a question whose columns cannot be told has none.
@@ -37,6 +38,8 @@ def test_stored_attention_is_that_of_the_data_homes_questions(benchmark):
         assert not item.gold[~item.told].any()
         assert item.candidates("trained").column.max() == max(len(table.columns) for table in item.graph.tables) - 1
     assert np.concatenate([item.gold.any(axis=1) for item in items]).mean() > 0.9
+    # COUNT(*) reads no column, which can be told.
+    assert any((item.told & ~item.gold.any(axis=1)).any() for item in items)
 
 
 def test_gold_columns_are_those_of_the_query_and_every_second_question_is_there(benchmark):
@@ -50,6 +53,31 @@ def test_gold_columns_are_those_of_the_query_and_every_second_question_is_there(
         read = told_columns(question.query, item.graph)
         assert item.told[row] == (read is not None)
         assert {columns[place] for place in np.flatnonzero(item.gold[row])} == set(read or ())
+
+
+def test_every_second_question_is_joined_to_its_own_evidence(benchmark):
+    item = next(stored_attention("bird-dev"))
+    stored = next(one for one in load_evidence("bird-dev", ("bm25",)) if one.key == item.key)
+    (joined,) = joined_evidence("bird-dev", [item], ("bm25",))
+    assert joined.values.shape[:2] == (len(item.places), item.graph.num_tables)
+    for row, place in enumerate(item.places):
+        np.testing.assert_array_equal(joined.values[row, :, 0], stored.values[place, :, 0])
+
+
+def test_questions_with_evidence_are_read_with_it(benchmark, tmp_path, monkeypatch):
+    """Under the scores of the plain set: which questions and texts they belong to is what is asked here."""
+    plain, home = next(stored_attention("bird-dev")), attention_home()
+    manifest = json.loads((home / "manifest.json").read_text())
+    manifest["every_nth"]["bird-dev-evidence"] = manifest["every_nth"]["bird-dev"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    save_arrays(tmp_path / "trained-bird-dev-evidence.npz", {plain.key[1]: plain.scores["trained"]})
+    monkeypatch.setenv("BAYESLINK_ATTENTION", str(tmp_path))
+    (item,) = stored_attention("bird-dev-evidence")
+    asked = [question for question in read_corpus(benchmark / "bird").questions if question.db_id == plain.key[1]]
+    hints = {question.text: question.evidence for question in asked}
+    assert item.texts == [f"{text} {hints[text]}" if hints[text] else text for text in plain.texts]
+    assert item.texts != plain.texts
+    assert item.places.tolist() == plain.places.tolist()
 
 
 def test_a_query_whose_columns_cannot_be_told_has_none():
@@ -68,7 +96,7 @@ def test_the_channel_is_the_logarithm_of_the_tables_share(benchmark):
         assert np.allclose(shares.sum(axis=1), 1)
         s = item.scores["trained"][0] + EPSILON
         by_hand = [s[item.owner == table].sum() / s.sum() for table in range(item.graph.num_tables)]
-        assert np.allclose(shares[0], by_hand)
+        np.testing.assert_allclose(evidence.values[0, :, 1], np.log(np.array(by_hand) + EPSILON), rtol=1e-13)
 
 
 def test_reserved_databases_are_none_of_the_dev_sets_nor_their_twins(benchmark):

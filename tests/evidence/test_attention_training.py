@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("peft", reason="extra `attention`")
 import tiny_models
 import torch
 from conftest import harbour
+from safetensors.torch import load_file
 
 from bayeslink.evidence import attention_training
 from bayeslink.evidence.attention import EPSILON, AttentionHead, anchor_attention
@@ -191,6 +193,31 @@ def test_a_folder_of_another_run_is_refused(tmp_path, change):
         train(model, head, examples(5 if change == "examples" else 4), [], tmp_path, settings)
 
 
+@pytest.mark.parametrize("part", ["examples", "held_out"])
+@pytest.mark.parametrize("change", ["question", "schema", "tables", "columns"])
+def test_a_folder_of_other_examples_is_refused(tmp_path, change, part):
+    """Whatever of an example changes the run: also its gold columns, and the schema under the same name."""
+    own, held, settings = examples(4), examples(2), replace(FAST, steps=1)
+    train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, settings)
+    some = own if part == "examples" else held
+    some[0] = some[0]._replace(
+        **{
+            "question": {"question": "What is it?"},
+            "schema": {"graph": replace(some[0].graph, tables=(*some[0].graph.tables[:-1], renamed(some[0].graph)))},
+            "tables": {"tables": some[0].tables | {4}},
+            "columns": {"columns": some[0].columns | {(4, 1)}},
+        }[change]
+    )
+    with pytest.raises(ValueError, match="holds a run with other settings, head, model or examples"):
+        train(tiny_models.tiny_llama(), HEAD, own, held, tmp_path, settings)
+
+
+def renamed(graph):
+    """The last table with another name for its last column."""
+    table = graph.tables[-1]
+    return replace(table, columns=(*table.columns[:-1], replace(table.columns[-1], name="gusts")))
+
+
 def test_a_checkpoint_that_is_broken_is_refused(tmp_path):
     train(tiny_models.tiny_llama(), HEAD, examples(4), [], tmp_path, FAST)
     (tmp_path / "checkpoint.pt").write_bytes(b"PK nothing")
@@ -199,14 +226,72 @@ def test_a_checkpoint_that_is_broken_is_refused(tmp_path):
 
 
 def test_a_run_stops_when_the_held_out_ranking_no_longer_rises(tmp_path, monkeypatch):
-    marks = iter([0.5, 0.6, 0.55, 0.55, 0.55, 0.9])
+    # As good as the best is no gain.
+    marks = iter([0.5, 0.6, 0.6, 0.55, 0.55, 0.9])
     monkeypatch.setattr(attention_training, "ranking_precision", lambda *_: {"criterion": next(marks)})
-    settings = replace(FAST, steps=40, patience=2)
+    settings = replace(FAST, steps=40, patience=2, every=1)
     for _ in range(2):
         train(tiny_models.tiny_llama(), HEAD, examples(8), examples(2), tmp_path, settings)
         state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
         assert state["best"] == {"criterion": 0.6, "step": 8}
         assert state["step"] == 16
+
+
+def test_looks_checkpoints_and_losses_come_on_their_grids_and_at_the_end(tmp_path, monkeypatch):
+    losses, loss = [], attention_training._batch_loss
+
+    def watched(*given):
+        losses.append(loss(*given))
+        return losses[-1]
+
+    monkeypatch.setattr(attention_training, "_batch_loss", watched)
+    settings = replace(FAST, steps=7, every=3, check_every=2)
+    train(tiny_models.tiny_llama(), HEAD, examples(8), examples(2), tmp_path, settings)
+    assert [line["step"] for line in log(tmp_path) if "criterion" in line] == [2, 4, 6, 7]
+    lines = {line["step"]: line["loss"] for line in log(tmp_path) if "loss" in line}
+    means = [np.mean([one.item() for one in losses[first:last]]) for first, last in ((0, 3), (3, 6), (4, 7))]
+    assert list(lines) == [3, 6, 7]
+    assert list(lines.values()) == pytest.approx(means)
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == 7
+
+
+def test_a_run_stops_after_its_minutes(tmp_path, monkeypatch):
+    """A clock that goes ten seconds on at each look: one look a step, and one when the run starts."""
+    ticks = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(attention_training, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    train(tiny_models.tiny_llama(), HEAD, examples(4), [], tmp_path, replace(FAST, every=12), minutes=1.0)
+    assert torch.load(tmp_path / "checkpoint.pt", weights_only=True)["step"] == 7
+
+
+def test_a_look_leaves_the_model_as_it_was():
+    model = tiny_models.tiny_llama()
+    for training in (True, False):
+        model.model.train(training)
+        ranking_precision(model, HEAD, examples(1))
+        assert model.model.training is training
+
+
+def test_a_prompt_of_just_the_longest_length_is_kept(tmp_path):
+    model, known = tiny_models.tiny_llama(), examples(1)
+    text, _ = model.chat(copying_prompt(known[0].question, known[0].graph).text)
+    ((ids, _),) = model.tokens([text])
+    train(model, HEAD, known, [], tmp_path / "fits", replace(FAST, steps=1, longest=len(ids)))
+    with pytest.raises(ValueError, match=f"a prompt of at most {len(ids) - 1} tokens"):
+        train(model, HEAD, known, [], tmp_path / "longer", replace(FAST, steps=1, longest=len(ids) - 1))
+
+
+def test_the_seed_is_that_of_the_adapter(tmp_path):
+    """A of a layer that the loss does not reach stays as it was drawn."""
+    drawn = []
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        folder = train(
+            tiny_models.tiny_llama(), HEAD, examples(2), [], tmp_path / name, replace(FAST, steps=1, seed=seed)
+        )
+        weights = load_file(folder / "adapter_model.safetensors")
+        (place,) = [part for part in weights if part.endswith("layers.1.mlp.up_proj.lora_A.weight")]
+        drawn.append(weights[place])
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
 
 
 def test_examples_that_do_not_fit_are_counted(tmp_path):
@@ -257,6 +342,17 @@ def test_every_example_is_used_once_an_epoch():
     assert batches == list(attention_training._batches([3] * 50, settings))
 
 
+def test_a_batch_holds_like_lengths_in_an_order_of_the_seeds():
+    """Sixteen batches at a time are sorted; their own order is one of chance."""
+    settings = TrainSettings(steps=16, batch=4)
+    lengths = [(37 * place) % 64 for place in range(64)]
+    batches = list(attention_training._batches(lengths, settings))
+    held = [sorted(lengths[place] for place in batch) for batch in batches]
+    assert sorted(held) == [list(range(first, first + 4)) for first in range(0, 64, 4)]
+    assert held != sorted(held)
+    assert batches != list(attention_training._batches(lengths, replace(settings, seed=1)))
+
+
 def test_the_rate_rises_and_falls():
     rates = [attention_training._rate(step, 100) for step in range(100)]
     assert rates[4] == pytest.approx(1.0)
@@ -271,6 +367,18 @@ def test_a_packed_adapter_attends_as_the_whole_one_does(tmp_path):
     whole = train(model, HEAD, examples(24), [], tmp_path / "run", replace(FAST, steps=40))
     worst = pack_adapter(whole, tmp_path / "packed")
     assert 0 < worst < 0.06
+    stored = [load_file(folder / "adapter_model.safetensors") for folder in (whole, tmp_path / "packed")]
+    scales = [
+        json.loads((folder / "adapter_config.json").read_text())["lora_alpha"]
+        for folder in (whole, tmp_path / "packed")
+    ]
+    errors = []
+    for name in [part for part in stored[0] if "lora_A" in part]:
+        exact, packed = (item[name.replace("_A", "_B")].double() @ item[name].double() for item in stored)
+        if exact.any():
+            errors.append(((packed * scales[1] / scales[0] - exact).norm() / exact.norm()).item())
+    assert len(set(errors)) > 1
+    assert worst == pytest.approx(max(errors), rel=1e-4)
     sizes = [(folder / "adapter_model.safetensors").stat().st_size for folder in (whole, tmp_path / "packed")]
     assert sizes[1] < 0.5 * sizes[0]
     prompts = [copying_prompt(item.question, item.graph, Level.COLUMN) for item in examples(6)]

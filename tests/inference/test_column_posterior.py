@@ -156,6 +156,15 @@ def test_a_constant_and_a_repeated_predictor_do_no_harm():
     assert found.mean[3] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_predictor_that_differs_by_rounding_alone_is_constant():
+    """Its standard deviation is not 0, and nothing may be divided by it."""
+    values = np.tile([[1.0], [np.nextafter(1.0, 2.0)]], (50, 1))
+    rows = [item._replace(values=values) for item in worlds(3, 100, 0.3)]
+    found = fit_columns(rows, ("constant",))
+    assert found.scale.tolist() == [1.0]
+    assert found.mean[1] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_separable_columns_have_a_finite_fit():
     values = np.linspace(-1, 1, 40)[:, None]
     found = fit_columns([ColumnRows(values, values[:, 0] > 0)], ("only",))
