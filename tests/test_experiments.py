@@ -32,6 +32,7 @@ EMPIRICAL = {
     "access",
     "attention",
     "baselines",
+    "bridge_tables",
     "clarification",
     "cover_levels",
     "cover_sets",

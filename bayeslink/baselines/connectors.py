@@ -3,7 +3,8 @@
 seeds            tables with probability above 1/2; where there is none, the single most probable table
 shortest paths   the union, over all pairs of seeds, of a shortest path between them (as SchemaGraphSQL)
 Steiner tree     the fewest tables that hold the seeds and hang together: exact, by trying added sets in order of size
-expansion        every table one edge away (as schemagate)
+expansion        every table one edge away; or outward, every table that a seed references (as schemagate by default);
+                 or inward, every table that references a seed (as its `expand_inward`)
 
 Seeds in different components are joined inside their own component only. Results depend on nothing but the graph and
 the order of its tables: of several shortest paths from the earlier seed to the later the first in lexicographic
@@ -17,7 +18,7 @@ import networkx as nx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-__all__ = ["MAX_SETS", "expand", "join_by_shortest_paths", "join_by_steiner_tree", "seeds"]
+__all__ = ["MAX_SETS", "expand", "expand_along", "join_by_shortest_paths", "join_by_steiner_tree", "seeds"]
 
 MAX_SETS = 2**16
 """Largest number of added sets that the exact Steiner search tries for one set of seeds."""
@@ -86,6 +87,24 @@ def expand(chosen: Chosen, edges: Edges) -> Chosen:
     for first, second in edges:
         found[:, first] |= chosen[:, second]
         found[:, second] |= chosen[:, first]
+    return found
+
+
+def expand_along(chosen: Chosen, keys: Int[np.ndarray, "keys 2"], inward: bool = False) -> Chosen:
+    """The seeds and every table that a seed references, or with `inward` every table that references a seed.
+
+    Args:
+        chosen: The seeds.
+        keys: Positions of the referencing and of the referenced table of each foreign key.
+        inward: Follow keys from the referenced to the referencing table.
+
+    Raises:
+        ValueError: If a key names a table that is not there.
+    """
+    _check_edges(keys, chosen.shape[1])
+    found = chosen.copy()
+    for source, target in keys[:, ::-1] if inward else keys:
+        found[:, target] |= chosen[:, source]
     return found
 
 

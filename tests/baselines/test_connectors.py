@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import few, graphs
+from worlds import edge_array
 
 from bayeslink.baselines import connectors
-from bayeslink.baselines.connectors import expand, join_by_shortest_paths, join_by_steiner_tree, seeds
+from bayeslink.baselines.connectors import expand, expand_along, join_by_shortest_paths, join_by_steiner_tree, seeds
 
 DIAMOND = np.array([[0, 2], [1, 3], [0, 1], [2, 3], [4, 5]])
 """A cycle of four tables, 0-1-3-2-0, and an edge apart."""
@@ -149,3 +150,16 @@ def test_seeds_are_the_picks_or_the_single_best_table():
     assert seeds(np.zeros((0, 2))).shape == (0, 2)
     with pytest.raises(ValueError, match=r"cut=1\.5"):
         seeds(probability, 1.5)
+
+
+def test_expansion_along_keys_follows_their_direction():
+    # 0 -> 1 -> 2 and 3 -> 1; 4 references itself.
+    keys = edge_array([(0, 1), (1, 2), (3, 1), (4, 4)])
+    chosen = np.array([[False, True, False, False, False], [True, False, False, False, True], [False] * 5])
+    outward = expand_along(chosen, keys)
+    inward = expand_along(chosen, keys, inward=True)
+    assert [np.flatnonzero(row).tolist() for row in outward] == [[1, 2], [0, 1, 4], []]
+    assert [np.flatnonzero(row).tolist() for row in inward] == [[0, 1, 3], [0, 4], []]
+    np.testing.assert_array_equal(outward | inward, expand(chosen, keys))
+    with pytest.raises(ValueError, match="outside"):
+        expand_along(chosen, edge_array([(0, 5)]))
