@@ -29,10 +29,12 @@ from bayeslink.evidence.channel import Channel, Evidence, compute_evidence
 from bayeslink.evidence.columns import column_evidence, column_owner
 from bayeslink.evidence.hints import TableShape
 from bayeslink.evidence.kinds import KINDS, channels_named, default_channels
+from bayeslink.evidence.structure import EDGE_TYPES
 from bayeslink.grounding.access import Policy, visible
 from bayeslink.grounding.ddl import PrunedSchema, ddl_tokens, estimated_tokens, prune_schema
 from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
+from bayeslink.inference.guessed import shipped_offset
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import SubgraphDistribution, predict
 from bayeslink.model.hierarchy import Variant
@@ -463,9 +465,12 @@ class Link:
         reason = self.abstention.reasons[0]
         verdict = f"<b>Would rather ask:</b> {html.escape(reason)}." if reason else "<b>Would answer.</b>"
         covered = ", ".join(html.escape(name) for name in self.tables) or "no table"
+        from bayeslink.plots.pages import schema_svg
+
+        picture = schema_svg(self.graph.table_names, self.probabilities, self.graph.edge_array, self.cover.chosen[0])
         return (
             f"<div><p><b>{html.escape(self.question)}</b><br>database {html.escape(self.graph.name)}, "
-            f"posterior {html.escape(self.posterior)}</p>"
+            f"posterior {html.escape(self.posterior)}</p>{picture}"
             "<table><thead><tr><th>table</th><th>probability</th><th>independent</th><th>in cover</th>"
             f"<th>in mode</th><th>why (log-odds)</th></tr></thead><tbody>{rows}</tbody></table>"
             f"<p>Smallest cover at {self.cover_level:.4g}{self._said()}: {covered}, holds every needed table with "
@@ -624,6 +629,9 @@ class SchemaLinker:
             )
         else:
             draws = posterior.unseen(calibrated.seed, ready, max(UNSEEN_DRAWS, posterior.num_draws))
+        guessed = raw.edge_types == EDGE_TYPES.index("inferred")
+        if guessed.any() and "beta" in posterior.draws and "delta" not in posterior.draws:
+            draws = shipped_offset().apply(draws, guessed)
         distribution, _ = predict(ready, draws, posterior.support)
         if Variant.INDEPENDENT in self.posteriors:
             plain = self.posteriors[Variant.INDEPENDENT]

@@ -46,6 +46,7 @@ EMPIRICAL = {
     "model_comparison",
     "overconfidence",
     "placebo_graphs",
+    "pooled_bird",
     "pooled_catalogue",
     "prior_scales",
     "rank_calibration",

@@ -658,3 +658,23 @@ def test_an_empty_cover_is_said(sales):
     (note,) = found.warnings
     assert note.startswith("the cover is empty: that no table is needed has probability 0.")
     assert SchemaLinker.from_database(sales, channels="lexical").link(QUESTION).warnings == ()
+
+
+def test_guessed_edges_have_a_weaker_coupling(tmp_path):
+    path = tmp_path / "plain.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);"
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, placed TEXT);"
+            "CREATE TABLE lines (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id), amount REAL);"
+        )
+    linker = SchemaLinker.from_database(str(path), channels="lexical", infer_keys=True)
+    found = linker.link("Which customers placed orders?")
+    coupling = {frozenset((e.first, e.second)): c for e, c in zip(linker.graph.edges, found.coupling, strict=True)}
+    names = linker.graph.table_names
+    place = {name: names.index(name) for name in names}
+    declared = coupling[frozenset((place["orders"], place["lines"]))]
+    inferred = coupling[frozenset((place["orders"], place["customers"]))]
+    assert inferred < declared - 0.1
+    alone = SchemaLinker.from_database(str(path), channels="lexical", infer_keys=True, variant="independent")
+    assert (alone.link("Which customers placed orders?").coupling == 0).all()

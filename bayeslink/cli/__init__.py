@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from bayeslink.cli import answer, calibrate, data, evaluate, execute, fit, link, schema
+from bayeslink.cli import answer, calibrate, data, evaluate, execute, fit, link, report, schema
 from bayeslink.cli.common import say
 
 __all__ = ["app", "main"]
@@ -23,6 +23,7 @@ app = typer.Typer(
     help="Which tables of a database does a question need, and how sure is that?",
 )
 app.command()(link.link)
+app.command()(report.report)
 app.command()(schema.schema)
 app.command()(answer.answer)
 app.command()(execute.execute)

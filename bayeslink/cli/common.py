@@ -54,23 +54,25 @@ def one_line(question: str) -> str:
     )
 
 
-def check_writable(out: Path) -> None:
+def check_writable(out: Path, argument: str = "out") -> None:
     """Refuses a file that cannot be written, before anything is fitted."""
     if out.is_dir():
-        raise ValueError(f"out={str(out)!r} is a folder; give the name of a file")
+        raise ValueError(f"{argument}={str(out)!r} is a folder; give the name of a file")
     try:
         folder = next(parent for parent in out.absolute().parents if parent.exists())
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise unwritable(out, error) from error
+        raise unwritable(out, error, argument) from error
 
 
-def unwritable(out: Path, error: OSError) -> ValueError:
+def unwritable(out: Path, error: OSError, argument: str = "out") -> ValueError:
     """The refusal of a file that cannot be written."""
     # Not the error's own text, which names a temporary file.
     reason = error.strerror or type(error).__name__
-    return ValueError(f"out={str(out)!r} cannot be written ({reason}); give a file in a folder that can be written to")
+    return ValueError(
+        f"{argument}={str(out)!r} cannot be written ({reason}); give a file in a folder that can be written to"
+    )
 
 
 def member(kind: type[_Member], argument: str, name: str) -> _Member:

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from bayeslink.plots.style import ACCENT, INK, PROBABILITY, font_families
 
-__all__ = ["draw_schema_graph", "neighbourhood"]
+__all__ = ["draw_schema_graph", "neighbourhood", "schema_layout", "short_name"]
 
 FONT_SIZE = 9.0
 """Points, of the labels of a graph that fits at full size."""
@@ -50,6 +50,27 @@ def neighbourhood(
     return np.sort(rank[:most])
 
 
+def schema_layout(
+    names: Sequence[str],
+    shown: Int[np.ndarray, " shown"],
+    edges: Int[np.ndarray, "edges 2"],
+    room: Float[np.ndarray, "2"],
+) -> tuple[nx.Graph, dict[int, Float[np.ndarray, "2"]], dict[int, Float[np.ndarray, "2"]]]:
+    """The graph of the tables shown, the centre of each label and its width and height, inches.
+
+    Args:
+        names: Name of each table.
+        shown: Positions of the tables to place.
+        edges: Node positions of each edge.
+        room: Width and height whose shape the layout takes; it may be larger.
+    """
+    graph = nx.Graph()
+    graph.add_nodes_from(int(table) for table in shown)
+    graph.add_edges_from((int(a), int(b)) for a, b in edges if int(a) in graph and int(b) in graph)
+    sizes = {table: np.array([_width(names[table]), _HEIGHT]) for table in graph.nodes}
+    return graph, _layout(graph, sizes, room), sizes
+
+
 def draw_schema_graph(
     axes: Axes,
     names: Sequence[str],
@@ -69,13 +90,9 @@ def draw_schema_graph(
         title: Text above the graph; wrapped by the caller.
     """
     shown = neighbourhood(marginals, in_cover, edges)
-    graph = nx.Graph()
-    graph.add_nodes_from(int(table) for table in shown)
-    graph.add_edges_from((int(a), int(b)) for a, b in edges if int(a) in graph and int(b) in graph)
-    labels = {table: f"{_short(names[table])}\n{float(marginals[table]):.2f}" for table in graph.nodes}
-    sizes = {table: np.array([_width(names[table]), _HEIGHT]) for table in graph.nodes}
     room = np.array(axes.figure.bbox.size) / axes.figure.dpi - np.array([0.3, 0.9])
-    places = _layout(graph, sizes, room)
+    graph, places, sizes = schema_layout(names, shown, edges, room)
+    labels = {table: f"{short_name(names[table])}\n{float(marginals[table]):.2f}" for table in graph.nodes}
     corners = np.array([[places[t] - sizes[t] / 2, places[t] + sizes[t] / 2] for t in graph.nodes])
     low, high = corners.min(axis=(0, 1)) - 0.1, corners.max(axis=(0, 1)) + 0.1
     shrink = min(1.0, *(room / (high - low)))
@@ -130,19 +147,22 @@ def draw_schema_graph(
     return axes
 
 
-def _short(name: str, most: int = 22) -> str:
+def short_name(name: str, most: int = 22) -> str:
+    """The name, cut where it is longer than so many characters."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _width(name: str) -> float:
     """Inches of a label at `FONT_SIZE`; characters beyond Latin, Greek and Cyrillic are about twice as wide."""
-    return _PADDING + _CHARACTER * max(4, sum(1.7 if ord(letter) > 0x2E80 else 1.0 for letter in _short(name)))
+    return _PADDING + _CHARACTER * max(4, sum(1.7 if ord(letter) > 0x2E80 else 1.0 for letter in short_name(name)))
 
 
 def _layout(
     graph: nx.Graph, sizes: dict[int, Float[np.ndarray, "2"]], room: Float[np.ndarray, "2"]
 ) -> dict[int, Float[np.ndarray, "2"]]:
     """Centre of each label, inches: connected parts in rows, largest first, as wide as fits the room best."""
+    if not len(graph):
+        return {}
     parts = sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part)))
     blocks = [_part_layout(graph.subgraph(sorted(part)), sizes, float(room[0] / room[1])) for part in parts]
     widths = np.cumsum([size[0] + 1.5 * _GAP[0] for _, size in blocks])

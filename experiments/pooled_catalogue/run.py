@@ -1,7 +1,6 @@
 """Tables from all databases of Spider at once, when the question does not say which database it is about."""
 
-from pool_rows import folder_of, rows_of
-
+from bayeslink.evaluation.pools import folder_of, rows_of
 from bayeslink.evidence.kinds import TREES_HOME
 from bayeslink.evidence.peers import POOLED_RUN, peers_home
 from bayeslink.evidence.store import evidence_home

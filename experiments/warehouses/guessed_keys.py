@@ -2,23 +2,22 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from tqdm import tqdm
 
 from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar, paired_difference, question_clusters
+from bayeslink.evaluation.guessed_coupling import fit_with_guessed_keys
 from bayeslink.evaluation.prefixes import level_lengths, prefixes_of
-from bayeslink.evaluation.questions import stored_questions
-from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings
 from bayeslink.evidence.channel import Evidence
 from bayeslink.evidence.peers import load_returned
 from bayeslink.evidence.store import evidence_home, load_evidence
-from bayeslink.evidence.structure import EDGE_TYPES, covariates
+from bayeslink.evidence.structure import EDGE_TYPES
+from bayeslink.inference.decomposition import plan, width_of
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
-from bayeslink.model.hierarchy import Terms, Variant
+from bayeslink.model.hierarchy import Variant
 
 
 def stored_joins() -> dict:
@@ -57,28 +56,15 @@ def ratios(counts: Sequence[Sequence[int]], config: Mapping) -> dict[str, float 
 
 def coupling_rows(config: Mapping) -> Iterator[dict]:
     """Coupling of declared and of guessed edges: every other training database has its keys guessed."""
-    joins = stored_joins()["edges"]
-    training = stored_questions(config["train"], config["coupling_channels"])
-    shown = []
-    for place, item in enumerate(training.evidences[: config["databases"]]):
-        edges = np.array(joins[item.dataset][item.db_id], dtype=np.int64).reshape(-1, 2)
-        kinds = np.full(len(edges), EDGE_TYPES.index("inferred"), dtype=np.int64)
-        guessed = replace(item, edges=edges, edge_types=kinds, covariates=covariates(edges, item.num_tables))
-        shown.append(guessed if place % 2 else item)
-    settings = FitSettings(
-        num_draws=config["fit_draws"],
-        seed=config["seed"],
-        context=tuple(config["context"]),
-        terms=Terms(correlated=True, edge_types=True),
-    )
-    found = fit_posteriors(
-        replace(training, evidences=tuple(shown)),
-        [Variant.HIERARCHICAL],
-        ("spider-dev", "bird-dev"),
+    settings = FitSettings(num_draws=config["fit_draws"], seed=config["seed"], context=tuple(config["context"]))
+    found, shown = fit_with_guessed_keys(
+        config["train"],
+        config["coupling_channels"],
+        stored_joins()["edges"],
         settings,
-        effects=False,
-        max_tables=config["max_tables"],
-    )[0]
+        config["max_tables"],
+        config["databases"],
+    )
     beta = np.asarray(found.draws["beta"])
     offsets = np.concatenate([np.zeros((len(beta), 1)), np.asarray(found.draws["delta"])], axis=1)
     for kind, name in enumerate(EDGE_TYPES):
@@ -92,17 +78,25 @@ def coupling_rows(config: Mapping) -> Iterator[dict]:
 def warehouse_rows(config: Mapping) -> Iterator[dict]:
     """Covers and log scores with declared keys alone and with guessed ones, with the coupling and without it."""
     for name in tqdm(config["sets"], unit="set"):
-        returned = {k: [item.chosen for item in load_returned(peer_of(name), k)] for k in config["k"]}
+        kept = narrow(name, config)
+        left_out = sum(item.num_questions for item in load_evidence(name, ["name_any"]) if item.db_id not in kept)
+        places = [place for place, item in enumerate(load_evidence(name, ["name_any"])) if item.db_id in kept]
+        returned = {}
+        for k in config["k"]:
+            every = list(load_returned(peer_of(name), k))
+            returned[k] = [every[place].chosen for place in places]
         answers: dict[tuple[str, int], np.ndarray] = {}
         scores: dict[str, np.ndarray] = {}
         for keys, variant in CASES:
-            evidences = load_evidence(f"{name}{keys}", [config["list"], "name_any"])
+            every = load_evidence(f"{name}{keys}", [config["list"], "name_any"])
+            evidences = [item for item in every if item.db_id in kept]
             posterior = load_posteriors(shipped_path(config["list"]))[variant]
             case = f"{variant.value}{keys.replace('-', '_')}"
             prefixes, score = answered(evidences, posterior, config)
             scores[case] = score
             same = {"set": name, "case": case, "keys": "guessed" if keys else "declared", "variant": variant.value}
             same |= {"edges": sum(len(item.edges) for item in evidences), "questions": len(score)}
+            same |= {"questions_left_out": left_out}
             yield {"part": "score"} | same | mean_of(score, evidences, config)
             for k in config["k"]:
                 size = float(np.concatenate([sets.sum(axis=1) for sets in returned[k]]).mean())
@@ -121,6 +115,15 @@ def warehouse_rows(config: Mapping) -> Iterator[dict]:
             test = mcnemar(first, second)
             row = {"part": "gain_cover", "set": name, "k": k, "p_value": test.p_value}
             yield row | paired(first.astype(float), second.astype(float), evidences, config)
+
+
+def narrow(name: str, config: Mapping) -> set[str]:
+    """Databases whose graph stays narrow enough for quick exact inference with guessed keys too."""
+    found = set()
+    for item in load_evidence(f"{name}-inferred", ["name_any"]):
+        if width_of(plan(item.edges, item.num_tables, item.num_tables)) <= config["max_width"]:
+            found.add(item.db_id)
+    return found
 
 
 CASES = (

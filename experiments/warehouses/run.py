@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
             figures |= {name: value for name, value in agreed.items() if value is not None}
         elif row["part"] == "score":
             figures[f"joint_log_score_{row['case']}_{bench}"] = row["value"]
+            figures |= {f"questions_{bench}": row["questions"], f"left_out_{bench}": row["questions_left_out"]}
         elif row["part"] == "cover":
             figures[f"coverage_{row['case']}_k{row['k']}_{bench}"] = row["value"]
             figures[f"silent_found_{row['case']}_k{row['k']}_{bench}"] = row["silent_found"]

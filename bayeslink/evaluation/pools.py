@@ -1,4 +1,8 @@
-"""Questions put to a pool of databases: the database score fitted on some, the pool's answers to others."""
+"""Questions put to a pool of databases: the database score fitted on some, the pool's answers to others.
+
+What `experiments/pooled_catalogue` and `pooled_bird` share. Their configuration names the corpus that is scored and the
+peer's run on it; the score is fitted on questions of another split, or of another corpus (`fit_corpus`).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +14,10 @@ import numpy as np
 from bayeslink.decision.pooled_cover import prefix_coverage
 from bayeslink.evaluation.comparison import clustered_bootstrap, mcnemar
 from bayeslink.evaluation.ranking import average_precision
+from bayeslink.evidence.benchmark import question_text
 from bayeslink.evidence.cache import cache_home
 from bayeslink.evidence.kinds import channels_named, default_channels
-from bayeslink.evidence.peers import load_pooled
+from bayeslink.evidence.peers import POOLED_RUN, ReturnedFromPool, load_pooled
 from bayeslink.evidence.pool import PoolEvidence, pool_evidence
 from bayeslink.evidence.store import load_evidence, load_twins
 from bayeslink.inference.database_score import DatabaseScore, database_features, fit_database_score
@@ -22,8 +27,7 @@ from bayeslink.model.hierarchy import Variant
 from bayeslink.schema.corpus import Corpus, Question, data_home, read_corpus
 from bayeslink.schema.gold import Resolution, group_key, resolve
 
-PEER_K = {16.9: 5, 32.3: 10, 62.6: 20}
-"""k at which schemagate returned so many tables."""
+__all__ = ["Asked", "folder_of", "rows_of"]
 
 
 class Asked(NamedTuple):
@@ -44,8 +48,10 @@ def rows_of(config: Mapping) -> Iterator[dict]:
     """Rows of the table: the database score's weights, then the answers at each size and each level."""
     corpus = read_corpus(folder_of(config["corpus"]))
     resolution = resolve(corpus)
-    train = asked(fit_questions(corpus, resolution, config), corpus, resolution, config)
-    train = train._replace(evidence=cross_fitted(train, corpus, resolution, config))
+    fitted_on = read_corpus(folder_of(config["fit_corpus"])) if "fit_corpus" in config else corpus
+    known = resolve(fitted_on) if "fit_corpus" in config else resolution
+    train = asked(fit_questions(fitted_on, corpus, known, config), fitted_on, known, config)
+    train = train._replace(evidence=cross_fitted(train, fitted_on, known, config))
     features, weights = features_of(train.evidence), np.zeros(0)
     members = members_of(train.evidence, None, features, config)
     normalisers = np.stack([member.log_normalisers for member in members], axis=-1)
@@ -75,7 +81,8 @@ def rows_of(config: Mapping) -> Iterator[dict]:
         yield {"part": "level", "name": "prefix", "level": level} | answer(curve, level, needed, test, corpus, config)
     for size in config["sizes"]:
         # The peer's own mean size, of which the stated one is a rounding.
-        exact = size if config["corpus"] == "sample" else float(load_pooled()[PEER_K[size]].size.mean())
+        run = peer_at(size, config)
+        exact = size if run is None else float(run.size.mean())
         level = level_of_mean(curve, exact)
         row = {"part": "size", "name": "prefix", "level": level, "asked_size": size}
         yield row | answer(curve, level, needed, test, corpus, config) | beside(curve, level, needed, size, config)
@@ -86,16 +93,24 @@ def scored_questions(corpus: Corpus, resolution: Resolution, split: str) -> list
     return [item for item in corpus.questions if item.split == split and item.id in resolution.gold]
 
 
-def fit_questions(corpus: Corpus, resolution: Resolution, config: Mapping) -> list[Question]:
+def peer_at(size: float, config: Mapping) -> ReturnedFromPool | None:
+    """The peer's run at the k where it returns about so many tables; None for the sample, which no peer was run on."""
+    if config["corpus"] == "sample":
+        return None
+    runs = load_pooled(config.get("peer", POOLED_RUN)).values()
+    return min(runs, key=lambda run: abs(float(run.size.mean()) - size))
+
+
+def fit_questions(corpus: Corpus, scored: Corpus, resolution: Resolution, config: Mapping) -> list[Question]:
     """A random part of the training questions, those about scored databases or their twins left out."""
     barred = set()
-    if config["fit_split"] != config["split"]:
-        held = {("spider", item.db_id) for item in corpus.questions if item.split == config["split"]}
+    if corpus.name != scored.name or config["fit_split"] != config["split"]:
+        held = {(scored.name, item.db_id) for item in scored.questions if item.split == config["split"]}
         barred = held | {twin for key in held for twin in load_twins()[key]}
     usable = [
         item
         for item in scored_questions(corpus, resolution, config["fit_split"])
-        if ("spider", item.db_id) not in barred
+        if (corpus.name, item.db_id) not in barred
     ]
     rng = np.random.default_rng(config["seed"])
     places = rng.permutation(len(usable))[: config["fit_questions"]]
@@ -112,7 +127,7 @@ def asked(questions: list[Question], corpus: Corpus, resolution: Resolution, con
         gold[row, starts[right[row]] + np.array(sorted(resolution.gold[item.id]))] = True
     evidence = pool_evidence(
         corpus.schemas,
-        [item.text for item in questions],
+        [question_text(item, config.get("with_evidence", False)) for item in questions],
         default_channels(config["list"]),
         channels_named(config["pool_channels"]),
         dataset=corpus.name,
@@ -126,7 +141,9 @@ def cross_fitted(train: Asked, corpus: Corpus, resolution: Resolution, config: M
     """The evidence with each question's own database scored by trees that have not seen it."""
     if config["corpus"] == "sample":
         return train.evidence
-    stored = {item.db_id: item for item in load_evidence("spider-train", [config["list"]])}
+    name = f"{corpus.name}-train" if corpus.name == "spider" else corpus.name
+    name += "-evidence" if config.get("with_evidence", False) else ""
+    stored = {item.db_id: item for item in load_evidence(name, [config["list"]])}
     row_of: dict[str, int] = {}
     counts: dict[str, int] = {}
     for item in scored_questions(corpus, resolution, config["fit_split"]):
@@ -140,7 +157,7 @@ def cross_fitted(train: Asked, corpus: Corpus, resolution: Resolution, config: M
             rows = [row_of[train.questions[row].id] for row in own]
             start = sum(item.num_tables for item in databases[:place])
             asked_gold = train.gold[own, start : start + evidence.num_tables]
-            if not np.array_equal(stored[evidence.db_id].gold[rows], asked_gold):
+            if not np.array_equal(np.asarray(stored[evidence.db_id].gold)[rows], asked_gold):
                 raise ValueError(f"stored evidence of {evidence.db_id} is of other questions; rebuild data/evidence")
             values[own] = stored[evidence.db_id].values[rows]
             databases[place] = replace(evidence, values=values)
@@ -212,9 +229,9 @@ def answer(
 
 def beside(curve: np.ndarray, level: float, needed: np.ndarray, size: float, config: Mapping) -> dict[str, float | int]:
     """What schemagate's stored run gives at that size, on the same questions."""
-    if config["corpus"] == "sample":
+    peer = peer_at(size, config)
+    if peer is None:
         return {}
-    peer = load_pooled()[PEER_K[size]]
     test = mcnemar(needed <= lengths_of(curve, level), peer.holds_gold)
     return {
         "peer_size": float(peer.size.mean()),

@@ -1,0 +1,162 @@
+"""The page of `bayeslink report` and the notebook's view: what they hold, and that no name in them ever runs."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from bayeslink import cli
+from bayeslink.linker import SchemaLinker
+from bayeslink.plots.pages import schema_svg
+from bayeslink.report import report_page
+
+RUNS = "document.title='owned'"
+HOSTILE = (
+    f"<script>{RUNS}</script>",
+    f'"><img src=x onerror={RUNS}>',
+    f"'><svg onload={RUNS}>",
+    f"</text></svg><script>{RUNS}</script>",
+    f"</title><script>{RUNS}</script>",
+    f"]]><script>{RUNS}</script>",
+    f"javascript:{RUNS}",
+    "a & b &lt; c {{ 7 * 7 }} {% raw %}",
+    "\u202eevil \u0007",
+)
+
+
+class Elements(HTMLParser):
+    """Counts the elements of a page, and keeps its title and what runs on events."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found, self.events, self.title, self._inside = Counter(), [], "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found[tag] += 1
+        self.events += [name for name, value in attrs if name.startswith("on") or "javascript:" in (value or "")[:20]]
+        self._inside = tag == "title" and not self.found["svg"]
+
+    def handle_endtag(self, tag):
+        self._inside = False
+
+    def handle_data(self, data):
+        self.title += data if self._inside else ""
+
+
+def database(path: Path, names, question_table: str = "customers") -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {question_table} (id INTEGER PRIMARY KEY, name TEXT)")
+        for number, name in enumerate(names):
+            quoted = '"' + name.replace('"', '""') + '"'
+            connection.execute(
+                f"CREATE TABLE {quoted} (id INTEGER PRIMARY KEY, {quoted} TEXT, "
+                f"customer_{number} INTEGER REFERENCES {question_table} (id))"
+            )
+        connection.commit()
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    return database(tmp_path_factory.mktemp("hostile") / "hostile.sqlite", HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def page(hostile, tmp_path_factory) -> Path:
+    """The page of a hostile question to a hostile database, as the command writes it."""
+    out = tmp_path_factory.mktemp("page") / "out.html"
+    asked = ["report", str(hostile), f"Which customers? <script>{RUNS}</script>", "--html", str(out), "--columns"]
+    sys_argv, sys.argv = sys.argv, ["bayeslink", *asked, "--channels", "lexical"]
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        sys.argv = sys_argv
+    assert ended.value.code == 0
+    return out
+
+
+def browser() -> str:
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI must have a browser (chromium)")
+        pytest.skip("no browser on this machine")
+    return found
+
+
+def in_browser(page: Path, *options: str) -> subprocess.CompletedProcess:
+    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", *options]
+    return subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_no_name_becomes_markup(page):
+    text = page.read_text(encoding="utf-8")
+    seen = Elements(text)
+    assert seen.found["script"] == seen.found["img"] == seen.found["iframe"] == seen.found["link"] == 0
+    assert (seen.found["svg"], seen.events) == (1, [])
+    assert seen.title == "bayeslink: hostile"
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "{{ 7 * 7 }}" in text.replace("&#39;", "'")
+    assert seen.found["rect"] == len(HOSTILE) + 1
+
+
+def test_a_browser_runs_nothing_of_it_and_reports_no_error(page):
+    found = in_browser(page, "--virtual-time-budget=2000", "--dump-dom")
+    seen = Elements(found.stdout)
+    assert seen.title == "bayeslink: hostile"
+    assert seen.found["script"] == seen.found["img"] == 0
+    assert [line for line in found.stderr.splitlines() if "CONSOLE" in line] == []
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_the_picture_is_seen(page, tmp_path, width):
+    shot = tmp_path / "shot.png"
+    in_browser(page, f"--window-size={width},1400", f"--screenshot={shot}")
+    pixels = plt.imread(shot)[..., :3]
+    assert pixels.shape[1] == width
+    # Dark blue of a probable table, and the red of the cover's outline.
+    blue = (np.abs(pixels - np.array([0.18, 0.5, 0.71])) < 0.12).all(axis=2)
+    red = (pixels[..., 0] > 0.6) & (pixels[..., 1] < 0.35) & (pixels[..., 2] < 0.3)
+    assert blue.sum() > 200
+    assert red.sum() > 200
+
+
+def test_the_notebooks_view_escapes_too(hostile):
+    found = SchemaLinker.from_database(str(hostile), channels="lexical").link("Which customers?")
+    seen = Elements(found._repr_html_())
+    assert seen.found["script"] == seen.found["img"] == 0
+    assert (seen.found["svg"], seen.events) == (1, [])
+
+
+def test_a_large_schema_shows_the_neighbourhood_and_says_what_it_leaves_out(tmp_path):
+    path = database(tmp_path / "large.sqlite", [f"table_{number}" for number in range(120)])
+    found = SchemaLinker.from_database(str(path), channels="lexical").link("Which customers?")
+    text = report_page(found)
+    assert Elements(text).found["rect"] == 24
+    assert "97 less probable tables not shown" in text
+
+
+def test_an_empty_schema_has_an_empty_picture():
+    none = np.zeros(0)
+    assert "<rect" not in schema_svg([], none, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=bool))
+
+
+@pytest.mark.parametrize("out", ["nowhere/x/out.html", "."])
+def test_a_page_that_cannot_be_written_is_refused(hostile, tmp_path, monkeypatch, capsys, out):
+    target = tmp_path / out if out == "." else Path("/proc") / out
+    monkeypatch.setattr(sys, "argv", ["bayeslink", "report", str(hostile), "Which customers?", "--html", str(target)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "html" in capsys.readouterr().err
