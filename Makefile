@@ -2,7 +2,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: help install embeddings attention columns demo test lint quick paper pdf reproduce notebooks docs package posteriors evidence trees encoder clean
+.PHONY: help install embeddings attention integrations columns demo test lint quick paper pdf reproduce notebooks docs package posteriors evidence trees encoder clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -40,6 +40,11 @@ attention: .venv/.attention ## the extra with attention of a language model, and
 
 .venv/.attention: .venv/.embeddings requirements-attention.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-attention.lock && touch $@
+
+integrations: .venv/.integrations ## the extras mcp, langchain and llama-index, in .venv
+
+.venv/.integrations: .venv/.embeddings .venv/.docs requirements-integrations.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-integrations.lock && touch $@
 
 demo: output/demo.nc output/shop.sqlite ## fit on real benchmark evidence, link a question, draw the graph
 	$(BIN)/bayeslink link output/shop.sqlite "Which customers bought which products?" \

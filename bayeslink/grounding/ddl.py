@@ -149,6 +149,11 @@ def prune_schema(
         raise ValueError(f"column_scores: {len(column_scores)} for {starts[-1]} columns; give one each")
     keys = _keys_among(graph, chosen)
     kept = {table: _key_columns(graph, table) for table in chosen}
+    for table, own in kept.items():
+        # A table without keys keeps the column that is needed most: one without columns is no table.
+        if not own and graph.tables[table].columns:
+            scores = None if column_scores is None else column_scores[starts[table] : starts[table + 1]]
+            own.add(0 if scores is None else int(np.argmax(scores)))
     free = [(table, place) for table in chosen for place in _others(graph.tables[table], kept[table])]
     if column_scores is not None:
         free.sort(key=lambda pair: -column_scores[starts[pair[0]] + pair[1]])

@@ -16,7 +16,7 @@ from bayeslink.evaluation.report import fit_posteriors
 from bayeslink.evaluation.schemes import FitSettings, transfer
 from bayeslink.evidence.attention import EPSILON, table_distribution
 from bayeslink.evidence.attention_store import (
-    RESERVED_SET,
+    FIT_SETS,
     AttentionScores,
     attention_home,
     joined_evidence,
@@ -37,7 +37,7 @@ TABLE_RANKINGS = {"bm25": "bm25", "embedding_cosine": "minilm"}
 def rows_of(config: Mapping) -> Iterator[dict]:
     """Every row of the table."""
     most = config["databases"]
-    found = {name: list(islice(stored_attention(name), most)) for name in (*config["sets"], RESERVED_SET)}
+    found = {name: list(islice(stored_attention(name), most)) for name in (*config["sets"], *FIT_SETS)}
     for name in config["sets"]:
         yield from table_rankings(name, found[name], config)
         yield from column_rows(name, found[name], config)
@@ -169,7 +169,7 @@ def ablation_rows() -> Iterator[dict]:
 
 
 def posterior_rows(found: Mapping[str, Sequence[AttentionScores]], config: Mapping) -> Iterator[dict]:
-    """Variants with and without the attention channel, fitted on the reserved databases and met by the others."""
+    """Variants with and without the attention channel, fitted where the adapter was not and met by the others."""
     settings = FitSettings(num_draws=config["draws"], seed=config["seed"], context=tuple(config["context"]))
     for listed, channels in config["lists"].items():
         evidences = {name: joined_evidence(name, columns, channels) for name, columns in found.items()}
@@ -189,11 +189,12 @@ def posterior_rows(found: Mapping[str, Sequence[AttentionScores]], config: Mappi
 def transferred(
     evidences: Mapping[str, Sequence[Evidence]], channels: Sequence[str], config: Mapping, settings: FitSettings
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
-    """Set, variant, score and its value for each question, of fits on the reserved databases."""
+    """Set, variant, score and its value for each question, of fits on databases that the adapter never saw."""
     variants = [Variant(name) for name in config["variants"]]
-    training = tuple(item.select_channels(channels) for item in evidences[RESERVED_SET])
-    questions = Questions(RESERVED_SET, training, 0, load_twins(), load_fingerprints())
-    posteriors = {item.variant: item for item in fit_posteriors(questions, variants, (), settings, effects=False)}
+    training = tuple(item.select_channels(channels) for name in FIT_SETS for item in evidences[name])
+    questions = Questions("+".join(FIT_SETS), training, 0, load_twins(), load_fingerprints())
+    fitted = fit_posteriors(questions, variants, (), settings, effects=False, max_tables=config["max_tables"])
+    posteriors = {item.variant: item for item in fitted}
     for name in config["sets"]:
         asked = [item.select_channels(channels) for item in evidences[name]]
         for variant, rows in transfer(asked, posteriors, config["seed"]):

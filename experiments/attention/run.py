@@ -2,7 +2,7 @@
 
 from attention_rows import ablation_rows, rows_of
 
-from bayeslink.evidence.attention_store import ATTENTION_SETS, RESERVED_SET, attention_files, attention_home
+from bayeslink.evidence.attention_store import ATTENTION_SETS, FIT_SETS, RESERVED_SET, attention_files, attention_home
 from bayeslink.evidence.store import evidence_home, stored_files
 from bayeslink.inference import keep_compiled
 from bayeslink.inference.columns import shipped_columns
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Write table.csv and table.json."""
     run = Experiment.from_command(__file__, arguments)
     config = run.config
-    names, home = [*config["sets"], RESERVED_SET], evidence_home()
+    names, home = [*config["sets"], *FIT_SETS], evidence_home()
     stored = [*attention_files(names), attention_home() / "ablations.json"]
     inputs = {f"data/attention/{path.name}": path for path in stored}
     for name in names:

@@ -15,6 +15,7 @@ from bayeslink.evidence.peers import load_returned
 from bayeslink.evidence.store import evidence_home, load_evidence
 from bayeslink.evidence.structure import EDGE_TYPES
 from bayeslink.inference.decomposition import plan, width_of
+from bayeslink.inference.guessed import shipped_offset
 from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import predict
 from bayeslink.model.hierarchy import Variant
@@ -145,6 +146,10 @@ def answered(evidences: Sequence[Evidence], posterior: Posterior, config: Mappin
     for place, evidence in enumerate(evidences):
         ready = posterior.standardisation.apply(evidence.select_channels([config["list"]]))
         draws = posterior.unseen(config["seed"] + place, ready, config["draws"])
+        guessed = ready.edge_types == EDGE_TYPES.index("inferred")
+        if guessed.any() and "beta" in posterior.draws:
+            # As the linker does.
+            draws = shipped_offset().apply(draws, guessed)
         distribution = predict(ready, draws, posterior.support)[0]
         found = prefixes_of(distribution, evidence.gold, np.ones(evidence.num_tables), config["longest"])
         prefixes.append((found, np.argsort(-distribution.marginals, axis=1, kind="stable")))

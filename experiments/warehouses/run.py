@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     inputs |= {f"data/evidence/{name}": home / name for name in ("twins.json", "fingerprints.npz")}
     inputs |= {f"data/peers/{peer_of(name)}.npz": peers_home() / f"{peer_of(name)}.npz" for name in config["sets"]}
     inputs[f"bayeslink/posteriors/{config['list']}.nc"] = shipped_path(config["list"])
+    inputs["bayeslink/posteriors/inferred_coupling.json"] = shipped_path("lexical").parent / "inferred_coupling.json"
     if run.is_current(inputs):
         return
     keep_compiled()

@@ -235,3 +235,17 @@ def test_an_inferred_key_is_said_to_be_one_and_what_a_view_reads_is_no_key():
     assert "FOREIGN KEY (a_id) REFERENCES a (id) -- inferred, not declared" in shown.text
     assert shown.text.count("FOREIGN KEY") == 1
     created(shown.text)
+
+
+def test_a_table_without_keys_keeps_the_column_that_is_needed_most():
+    notes = Table("notes", tuple(Column(name, "TEXT") for name in ("first", "second", "third")))
+    graph = build_graph("n", [notes], ())
+    for scores, kept in ((None, "first"), (np.array([0.1, 0.7, 0.2]), "second")):
+        least = prune_schema(graph, [0], column_scores=scores, max_tokens=prune_schema(graph, [0]).tokens - 1)
+        while True:
+            try:
+                least = prune_schema(graph, [0], column_scores=scores, max_tokens=least.tokens - 1)
+            except ValueError:
+                break
+        assert created(least.text) == {"notes": [kept]}
+        assert repr(least) == f"PrunedSchema(notes; {least.tokens} tokens)"
