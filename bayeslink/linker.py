@@ -5,14 +5,14 @@ link = linker.link("Which customers bought which products?")
 link.to_frame(); link.cover; link.mode; link.plot("link.png")
 """
 
-import html
 import importlib.util
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
@@ -35,14 +35,18 @@ from bayeslink.grounding.ddl import PrunedSchema, ddl_tokens, estimated_tokens, 
 from bayeslink.inference.columns import ColumnPosterior, shipped_columns
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.guessed import shipped_offset
-from bayeslink.inference.posterior import Posterior, load_posteriors, shipped_path
+from bayeslink.inference.posterior import DatabaseDraws, Posterior, load_posteriors, shipped_path
 from bayeslink.inference.predictive import SubgraphDistribution, predict
 from bayeslink.model.hierarchy import Variant
 from bayeslink.provenance import sha256
 from bayeslink.schema.database import read_database
+from bayeslink.schema.exports import schema_frame, schema_networkx
 from bayeslink.schema.graph import SchemaGraph
 from bayeslink.schema.linkable import linkable
 from bayeslink.schema.words import content_words
+
+if TYPE_CHECKING:
+    import arviz as az
 
 __all__ = ["KINDS", "Link", "SchemaLinker", "available_kind", "channels_named", "kind_channels"]
 
@@ -115,6 +119,8 @@ class Link:
             columns were not asked for.
         column_evidence: Kind of evidence that the columns' probabilities read.
         warnings: What to know before this is relied on, a sentence each.
+        draws: Posterior draws of the database's parameters, over which the distribution averages.
+        predictors: What each slope of the draws belongs to.
     """
 
     question: str
@@ -137,6 +143,8 @@ class Link:
     columns_given_table: Float[np.ndarray, " columns"] | None = None
     column_evidence: str | None = None
     warnings: tuple[str, ...] = ()
+    draws: DatabaseDraws | None = None
+    predictors: tuple[str, ...] = ()
 
     @property
     def probabilities(self) -> Float[np.ndarray, " tables"]:
@@ -416,6 +424,46 @@ class Link:
             "warnings": list(self.warnings),
         }
 
+    def to_networkx(self) -> nx.Graph:
+        """The schema graph by table names, with what is known of each table and each joined pair.
+
+        Nodes have `probability`, `in_mode` and `in_cover`; edges the `probability` that both are needed, their
+        `coupling` (log-odds) and `keys`.
+        """
+        graph = schema_networkx(self.graph)
+        coupling = np.broadcast_to(self.coupling if self.coupling.size else 0.0, len(self.graph.edges))
+        for place, (name, probability) in enumerate(zip(self.graph.table_names, self.probabilities, strict=True)):
+            inside = bool(self.distribution.mode[0, place]), bool(self.cover.chosen[0, place])
+            graph.add_node(name, probability=float(probability), in_mode=inside[0], in_cover=inside[1])
+        for edge, both, gain in zip(self.graph.edges, self.distribution.pair_marginals[0], coupling, strict=True):
+            ends = self.graph.table_names[edge.first], self.graph.table_names[edge.second]
+            graph.add_edge(*ends, probability=float(both), coupling=float(gain))
+        return graph
+
+    def to_arviz(self) -> "az.InferenceData":
+        """The draws behind the distribution as ArviZ InferenceData, in one chain: intercept, slopes, coupling.
+
+        Raises:
+            ValueError: If answers were given, which draws do not know, or the link was made without draws.
+        """
+        import arviz as az
+
+        if self.answers:
+            raise ValueError(
+                f"answers={dict(self.answers)}: draws are of before the answers; ask the link without them"
+            )
+        if self.draws is None:
+            raise ValueError("draws=None: this link was made without draws; make it with SchemaLinker.link")
+        names = self.graph.table_names
+        edges = [f"{names[edge.first]} - {names[edge.second]}" for edge in self.graph.edges]
+        axes = {"intercept": "tables", "slopes": "predictors", "coupling": "edges"}
+        return az.from_dict(
+            posterior={site: value[None] for site, value in self.draws._asdict().items()},
+            coords={"tables": list(names), "predictors": list(self.predictors), "edges": edges},
+            dims={site: [axes[site]] for site, value in self.draws._asdict().items() if value.ndim > 1},
+            posterior_attrs={"question": self.question, "database": self.graph.name, "posterior": self.posterior},
+        )
+
     def plot(self, path: Path | str | None = None):
         """The schema graph with probabilities, as a matplotlib Figure; written to `path` where given.
 
@@ -444,54 +492,16 @@ class Link:
         if self.promise is not None:
             promised = "promised" if self.promise.holds else "not promised, too few databases,"
             parts.append(f"{promised} for {self.promise.target:g} of questions on databases like those that calibrated")
-        parts += [
-            f"given that {html.escape(name)} is {'needed' if value else 'not needed'}"
-            for name, value in self.answers.items()
-        ]
+        parts += [f"given that {name} is {'needed' if value else 'not needed'}" for name, value in self.answers.items()]
         return f" ({'; '.join(parts)})" if parts else ""
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            _cells(
-                html.escape(row["table"]),
-                _bar(row["probability"]),
-                "" if np.isnan(row["independent_probability"]) else f"{row['independent_probability']:.2f}",
-                "yes" if row["in_cover"] else "",
-                "yes" if row["in_mode"] else "",
-                html.escape(row["why"]),
-            )
-            for row in self.to_frame().to_dict(orient="records")
-        )
-        reason = self.abstention.reasons[0]
-        verdict = f"<b>Would rather ask:</b> {html.escape(reason)}." if reason else "<b>Would answer.</b>"
-        covered = ", ".join(html.escape(name) for name in self.tables) or "no table"
-        from bayeslink.plots.pages import schema_svg
+        from bayeslink.link_views import link_view
 
-        picture = schema_svg(self.graph.table_names, self.probabilities, self.graph.edge_array, self.cover.chosen[0])
-        return (
-            f"<div><p><b>{html.escape(self.question)}</b><br>database {html.escape(self.graph.name)}, "
-            f"posterior {html.escape(self.posterior)}</p>{picture}"
-            "<table><thead><tr><th>table</th><th>probability</th><th>independent</th><th>in cover</th>"
-            f"<th>in mode</th><th>why (log-odds)</th></tr></thead><tbody>{rows}</tbody></table>"
-            f"<p>Smallest cover at {self.cover_level:.4g}{self._said()}: {covered}, holds every needed table with "
-            f"probability {self.cover.cover_probability[0]:.3f} ({self.cover.rule}). Entropy "
-            f"{self.distribution.entropy[0]:.2f} nats. {html.escape(self.approximation)} "
-            f"{verdict}</p></div>"
-        )
+        return link_view(self, self._said())
 
 
-def _cells(*cells: str) -> str:
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _bar(probability: float) -> str:
-    return (
-        f'<div style="background:#d9e2ec;width:8em"><div style="background:#2f7fb5;width:{100 * probability:.0f}%;'
-        f'color:#1f2933;white-space:nowrap">&nbsp;{probability:.2f}</div></div>'
-    )
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SchemaLinker:
     """Links questions to the tables of one database.
 
@@ -586,6 +596,32 @@ class SchemaLinker:
         first = Variant.HIERARCHICAL if Variant.HIERARCHICAL in posteriors else next(iter(posteriors))
         return cls(graph, usable, posteriors, name, first if variant is None else Variant(variant), path)
 
+    def __repr__(self) -> str:
+        return f"SchemaLinker({self.graph.name!r}: {self.graph.num_tables} tables, {self.name}, {self.variant.value})"
+
+    def _repr_html_(self) -> str:
+        from bayeslink.link_views import linker_view
+
+        return linker_view(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each table: its name, the numbers of its columns and keys, and the tables that keys join it to."""
+        return schema_frame(self.graph)
+
+    def to_networkx(self) -> nx.Graph:
+        """The schema graph by table names; edges have their `keys`."""
+        return schema_networkx(self.graph)
+
+    def plot(self, path: Path | str | None = None):
+        """The schema graph, as a matplotlib Figure; written to `path` where given.
+
+        Raises:
+            ValueError: If the path's suffix is not png, svg or pdf.
+        """
+        from bayeslink.link_views import schema_figure
+
+        return schema_figure(self.graph, path)
+
     def link(
         self,
         question: str,
@@ -675,6 +711,8 @@ class SchemaLinker:
             given,
             kind,
             tuple(warnings),
+            draws,
+            ready.channels,
         )
 
     def _columns(self, text: str) -> tuple[Float[np.ndarray, " columns"], str, list[str]]:

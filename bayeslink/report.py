@@ -10,8 +10,11 @@ from bayeslink.plots.style import ACCENT
 
 __all__ = ["report_page"]
 
-MOST_COLUMNS, MOST_SETS = 40, 5
-"""Rows of the tables of columns and of sets."""
+MOST_COLUMNS, MOST_SETS, MOST_NAMED = 40, 5, 12
+"""Rows of the tables of columns and of sets; tables of a set that a sentence names."""
+
+NARROW, WIDEST = (2.6, 6.0), 520.0
+"""Inches whose shape the picture takes on a narrow screen, and pixels from which its texts would be too small there."""
 
 MIN_GAIN = 0.05
 """Expected information below which no question is suggested, nats."""
@@ -30,15 +33,19 @@ def report_page(link: Link, max_tokens: int | None = None) -> str:
         for row in frame.to_dict(orient="records")
     ]
     marginals, cover = link.probabilities, link.cover.chosen[0]
-    left_out = link.graph.num_tables - len(neighbourhood(marginals, cover, link.graph.edge_array))
+    shown = neighbourhood(marginals, cover, link.graph.edge_array)
+    left_out = link.graph.num_tables - len(shown)
+    drawn = link.graph.table_names, marginals, link.graph.edge_array, cover
     columns = [] if link.columns_given_table is None else link.columns().head(MOST_COLUMNS).to_dict(orient="records")
     asked = link.clarify() if link.graph.num_tables > 1 else None
     return render(
         "report.html.j2",
         link=link,
-        rows=rows,
+        rows=rows[: len(shown)],
+        others=rows[len(shown) :],
         sets=link.top(MOST_SETS),
-        picture=Markup(schema_svg(link.graph.table_names, marginals, link.graph.edge_array, cover)),
+        wide=Markup(schema_svg(*drawn)),
+        narrow=Markup(schema_svg(*drawn, room=NARROW, widest=WIDEST)),
         hidden=f"; {left_out} less probable tables not shown" if left_out else "",
         warnings=[*link.graph.dropped, *link.graph.warnings, *link.warnings],
         reason=link.abstention.reasons[0],
@@ -47,6 +54,7 @@ def report_page(link: Link, max_tokens: int | None = None) -> str:
         size=float(link.distribution.expected_size[0]),
         asked=asked if asked is not None and asked.gain_nats > MIN_GAIN else None,
         columns=columns,
+        most_named=MOST_NAMED,
         ddl=link.ddl(max_tokens=max_tokens).text,
         accent=ACCENT,
     )

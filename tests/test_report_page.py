@@ -1,6 +1,9 @@
 """The page of `bayeslink report` and the notebook's view: what they hold, and that no name in them ever runs."""
 
+import html
+import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +21,7 @@ from bayeslink import cli
 from bayeslink.linker import SchemaLinker
 from bayeslink.plots.pages import schema_svg
 from bayeslink.report import report_page
+from bayeslink.schema.graph import Column, Table, build_graph
 
 RUNS = "document.title='owned'"
 HOSTILE = (
@@ -30,6 +34,11 @@ HOSTILE = (
     f"javascript:{RUNS}",
     "a & b &lt; c {{ 7 * 7 }} {% raw %}",
     "\u202eevil \u0007",
+    f"<![CDATA[<script>{RUNS}</script>]]>",
+    f"&#60;script&#62;{RUNS}&#60;/script&#62;",
+    f"</style><script>{RUNS}</script><!--",
+    f"`';-->\"><iframe srcdoc='<script>{RUNS}</script>'>",
+    f"</pre></textarea><math><mtext><img src=x onerror={RUNS}>",
 )
 
 
@@ -104,11 +113,13 @@ def test_no_name_becomes_markup(page):
     text = page.read_text(encoding="utf-8")
     seen = Elements(text)
     assert seen.found["script"] == seen.found["img"] == seen.found["iframe"] == seen.found["link"] == 0
-    assert (seen.found["svg"], seen.events) == (1, [])
+    assert (seen.found["svg"], seen.events) == (2, [])
+    assert seen.found["math"] == seen.found["textarea"] == 0
     assert seen.title == "bayeslink: hostile"
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "{{ 7 * 7 }}" in text.replace("&#39;", "'")
-    assert seen.found["rect"] == len(HOSTILE) + 1
+    assert seen.found["rect"] == 2 * (len(HOSTILE) + 1)
+    assert not set(text) & {"\u202e", "\u0007"}
 
 
 def test_a_browser_runs_nothing_of_it_and_reports_no_error(page):
@@ -132,6 +143,56 @@ def test_the_picture_is_seen(page, tmp_path, width):
     assert red.sum() > 200
 
 
+PROBE = """<script>
+addEventListener("load", () => {
+  const inside = document.querySelector("iframe").contentDocument, wide = inside.documentElement.clientWidth;
+  const boxes = [...inside.querySelectorAll("svg text")].map(node => node.getBoundingClientRect());
+  const seen = boxes.filter(box => box.width);
+  const beyond = seen.filter(box => box.left < 0 || box.right > wide).length;
+  const low = Math.min(...seen.map(box => box.height)), scrolls = inside.documentElement.scrollWidth > wide;
+  document.querySelector("output").textContent = JSON.stringify({wide, texts: seen.length, beyond, low, scrolls});
+});
+</script>"""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_text_of_the_picture_lies_outside_the_window(page, tmp_path, width):
+    """In a frame of that width, for a window cannot be so narrow."""
+    wrapper = tmp_path / "frame.html"
+    inner = html.escape(page.read_text(encoding="utf-8"))
+    frame = f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{inner}"></iframe>'
+    wrapper.write_text(f"<meta charset=utf-8><output></output>{frame}{PROBE}", encoding="utf-8")
+    dom = in_browser(wrapper, "--window-size=1400,1000", "--virtual-time-budget=4000", "--dump-dom").stdout
+    found = re.search(r"<output>(\{.*?\})</output>", dom)
+    assert found is not None, dom[:500]
+    seen = json.loads(found[1])
+    # A name and a probability of each table, of one of the two pictures.
+    assert seen["texts"] == 2 * (len(HOSTILE) + 1)
+    assert (seen["beyond"], seen["scrolls"]) == (0, False)
+    # Pixels of a line of text, as small as can be read.
+    assert seen["low"] >= 9
+    assert width - 20 <= seen["wide"] <= width
+
+
+def test_a_probe_of_a_picture_too_wide_finds_it(page, tmp_path):
+    wide = tmp_path / "wide.html"
+    wide.write_text(page.read_text(encoding="utf-8").replace("width:100%", "min-width:2000px"), encoding="utf-8")
+    with pytest.raises(AssertionError):
+        test_no_text_of_the_picture_lies_outside_the_window(wide, tmp_path, 400)
+
+
+def test_a_null_byte_is_shown_as_what_it_is_not():
+    """No SQLite file has such a name; other sources may."""
+    tables = [Table("a\x00<b>", (Column("id"),)), Table("\u2066orders\ud800", (Column("id\x00"),))]
+    link = SchemaLinker.from_graph(build_graph("x\x00", tables), channels="lexical").link(
+        "Which orders?\x00", columns=True
+    )
+    for text in (report_page(link), link._repr_html_()):
+        assert "\x00" not in text
+        assert "a\ufffd&lt;b&gt;" in text
+        text.encode()
+
+
 def test_the_notebooks_view_escapes_too(hostile):
     found = SchemaLinker.from_database(str(hostile), channels="lexical").link("Which customers?")
     seen = Elements(found._repr_html_())
@@ -143,7 +204,9 @@ def test_a_large_schema_shows_the_neighbourhood_and_says_what_it_leaves_out(tmp_
     path = database(tmp_path / "large.sqlite", [f"table_{number}" for number in range(120)])
     found = SchemaLinker.from_database(str(path), channels="lexical").link("Which customers?")
     text = report_page(found)
-    assert Elements(text).found["rect"] == 24
+    assert Elements(text).found["rect"] == 2 * 24
+    assert Elements(text).found["details"] == 1
+    assert text.count('<td class="why">') == 121
     assert "97 less probable tables not shown" in text
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bayeslink.inference import queries
 from bayeslink.inference.elimination import Plan, forward_log, pad, plan, separator_gain, width_of
+from bayeslink.inference.exports import DistributionExports
 from bayeslink.inference.posterior import DatabaseDraws
 from bayeslink.model.autologistic import Support, log_normaliser, unary_log_odds
 
@@ -57,7 +58,7 @@ def draws_gain(
 
 
 @dataclass(frozen=True)
-class FactoredDistribution:
+class FactoredDistribution(DistributionExports):
     """Posterior predictive distribution over subsets of one large database's tables, for each question.
 
     Same answers as `SubgraphDistribution`, of which `exact` is True where they average exactly.

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from bayeslink.display import Drawn
 from bayeslink.evidence.channel import COVARIATES, Evidence, Standardisation
 from bayeslink.model.autologistic import Support
 from bayeslink.model.hierarchy import Variant
@@ -52,8 +54,8 @@ class DatabaseDraws(NamedTuple):
     coupling: Float[np.ndarray, " draws"] | Float[np.ndarray, "draws edges"]
 
 
-@dataclass(frozen=True)
-class Posterior:
+@dataclass(frozen=True, repr=False)
+class Posterior(Drawn):
     """Draws from the posterior of one variant.
 
     Attributes:
@@ -354,6 +356,15 @@ class Posterior:
             **self._predictors(),
         }
         return az.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each parameter, `gamma[bm25]` for instance: mean, sd and the bounds of the 90 % interval."""
+        import arviz as az
+
+        return pd.DataFrame(az.summary(self.to_arviz(), kind="stats", hdi_prob=0.9, round_to="none"))
+
+    def __repr__(self) -> str:
+        return f"Posterior({self.variant.value}, {self.method}, {self.num_draws} draws, {len(self.trained)} databases)"
 
     def _axes(self, site: str) -> tuple[str, ...]:
         """Axes of a site's draws: without forms, gamma's second is that of the channels."""

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayeslink.evidence.channel import Evidence
 from bayeslink.inference import enumeration, halves
+from bayeslink.inference.exports import DistributionExports
 from bayeslink.inference.factored import FactoredDistribution
 from bayeslink.inference.posterior import DatabaseDraws
 from bayeslink.model.autologistic import Support
@@ -22,7 +23,7 @@ __all__ = ["SubgraphDistribution", "predict"]
 
 
 @dataclass(frozen=True)
-class SubgraphDistribution:
+class SubgraphDistribution(DistributionExports):
     """Posterior predictive distribution over subsets of one database's tables, for each question.
 
     Attributes:

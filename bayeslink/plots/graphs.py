@@ -78,6 +78,7 @@ def draw_schema_graph(
     edges: Int[np.ndarray, "edges 2"],
     in_cover: Bool[np.ndarray, " tables"],
     title: str = "",
+    captions: Sequence[str] | None = None,
 ) -> Axes:
     """Nodes shaded by probability, the cover outlined, edges where a foreign key joins two tables.
 
@@ -88,11 +89,13 @@ def draw_schema_graph(
         edges: Node positions of each edge.
         in_cover: Tables of the cover.
         title: Text above the graph; wrapped by the caller.
+        captions: What is written below each name; its probability by default.
     """
+    below = [f"{float(p):.2f}" for p in marginals] if captions is None else list(captions)
     shown = neighbourhood(marginals, in_cover, edges)
     room = np.array(axes.figure.bbox.size) / axes.figure.dpi - np.array([0.3, 0.9])
     graph, places, sizes = schema_layout(names, shown, edges, room)
-    labels = {table: f"{short_name(names[table])}\n{float(marginals[table]):.2f}" for table in graph.nodes}
+    labels = {table: f"{short_name(names[table])}\n{below[table]}" for table in graph.nodes}
     corners = np.array([[places[t] - sizes[t] / 2, places[t] + sizes[t] / 2] for t in graph.nodes])
     low, high = corners.min(axis=(0, 1)) - 0.1, corners.max(axis=(0, 1)) + 0.1
     shrink = min(1.0, *(room / (high - low)))

@@ -1,6 +1,7 @@
 """The schema graph as one SVG element, from a template.
 
-Every name comes from a database and every question from a user: templates escape all of it.
+Every name comes from a database and every question from a user: templates escape all of it. Characters that no page may
+hold, or that turn the text after them around, are shown as U+FFFD.
 """
 
 from collections.abc import Sequence
@@ -19,14 +20,32 @@ __all__ = ["render", "schema_svg"]
 PIXELS = 96.0
 """Pixels of an inch, as browsers have it."""
 
-ROOM = np.array([8.0, 4.5])
+MOST_LAYOUTS = 6
+"""Rooms that are tried for a picture that may not be wide; a count."""
+
+ROOM = (8.0, 4.5)
 """Inches whose shape the picture takes."""
+
+_UNSEEN = dict.fromkeys(
+    [code for code in range(0x20) if chr(code) not in "\t\n\r"]
+    + [*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C, 0x2028, 0x2029]
+    + [*range(0xD800, 0xE000), 0xFFFE, 0xFFFF],
+    "\ufffd",
+)
+"""Controls, marks and overrides of direction, line separators, halves of surrogate pairs, noncharacters."""
 
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
     # autoescape=True, not by file name: SVG would be left out.
-    return Environment(loader=PackageLoader("bayeslink.plots"), autoescape=True, undefined=StrictUndefined)
+    return Environment(
+        loader=PackageLoader("bayeslink.plots"), autoescape=True, undefined=StrictUndefined, finalize=_legible
+    )
+
+
+def _legible(value: object) -> object:
+    """A text without what HTML has no character for and without what reorders text beyond itself."""
+    return value.translate(_UNSEEN) if isinstance(value, str) else value
 
 
 def render(template: str, **values: object) -> str:
@@ -44,6 +63,9 @@ def schema_svg(
     marginals: Float[np.ndarray, " tables"],
     edges: Int[np.ndarray, "edges 2"],
     in_cover: Bool[np.ndarray, " tables"],
+    room: tuple[float, float] = ROOM,
+    captions: Sequence[str] | None = None,
+    widest: float = np.inf,
 ) -> str:
     """The neighbourhood of the cover as one SVG element, shaded by probability, the cover outlined.
 
@@ -52,12 +74,23 @@ def schema_svg(
         marginals: Probability of each table.
         edges: Node positions of each edge.
         in_cover: Tables of the cover.
+        room: Width and height, inches, whose shape the picture takes.
+        captions: What is written below each name; its probability by default.
+        widest: Pixels; a wider picture is laid out anew in a narrower room, as far as its labels allow.
     """
+    below = [f"{float(p):.2f}" for p in marginals] if captions is None else list(captions)
     shown = neighbourhood(marginals, in_cover, edges)
-    graph, places, sizes = schema_layout(names, shown, edges, ROOM)
-    corners = np.array([[places[t] - sizes[t] / 2, places[t] + sizes[t] / 2] for t in graph.nodes]).reshape(-1, 2, 2)
-    low, high = (corners.min(axis=(0, 1)), corners.max(axis=(0, 1))) if len(corners) else (np.zeros(2), ROOM)
-    low, high = low - 0.1, high + 0.1
+    for narrower in range(MOST_LAYOUTS):
+        graph, places, sizes = schema_layout(names, shown, edges, np.array(room) * (0.7**narrower, 1.0))
+        corners = np.array([[places[t] - sizes[t] / 2, places[t] + sizes[t] / 2] for t in graph.nodes]).reshape(
+            -1, 2, 2
+        )
+        low, high = (
+            (corners.min(axis=(0, 1)), corners.max(axis=(0, 1))) if len(corners) else (np.zeros(2), np.array(room))
+        )
+        low, high = low - 0.1, high + 0.1
+        if PIXELS * (high - low)[0] <= widest:
+            break
 
     def at(point: np.ndarray) -> list[float]:
         """Pixels from the top left corner."""
@@ -76,7 +109,7 @@ def schema_svg(
             {
                 "name": names[table],
                 "short": short_name(names[table]),
-                "probability": f"{float(marginals[table]):.2f}",
+                "caption": below[table],
                 "x": round(x - width / 2, 1),
                 "y": round(y - height / 2, 1),
                 "width": width,
