@@ -22,13 +22,8 @@ MOST_ROWS = 24
 """Tables that a view lists; a count."""
 
 
-def link_view(link: "Link", said: str) -> str:
-    """A link as HTML: picture, a row for each of the most probable tables, cover, and whether it would ask.
-
-    Args:
-        link: The link.
-        said: What is added to the level of the cover.
-    """
+def link_view(link: "Link") -> str:
+    """A link as HTML: picture, a row for each of the most probable tables, cover, and whether it would ask."""
     frame, marginals, cover = link.to_frame(), link.probabilities, link.cover.chosen[0]
     rows = [
         row | {"alone": "" if np.isnan(row["independent_probability"]) else f"{row['independent_probability']:.2f}"}
@@ -37,7 +32,6 @@ def link_view(link: "Link", said: str) -> str:
     return render(
         "link.html.j2",
         link=link,
-        said=said,
         rows=rows,
         more=len(frame) - len(rows),
         picture=Markup(schema_svg(link.graph.table_names, marginals, link.graph.edge_array, cover)),

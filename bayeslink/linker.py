@@ -486,7 +486,7 @@ class Link:
             save(figure, path)
         return figure
 
-    def _said(self) -> str:
+    def said(self) -> str:
         """What a display adds to the level: the promise behind it, and the answers given."""
         parts = []
         if self.promise is not None:
@@ -498,7 +498,7 @@ class Link:
     def _repr_html_(self) -> str:
         from bayeslink.link_views import link_view
 
-        return link_view(self, self._said())
+        return link_view(self)
 
 
 @dataclass(frozen=True, repr=False)

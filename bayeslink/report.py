@@ -1,5 +1,7 @@
 """A page about one link that needs nothing else: picture, tables, sets, columns, what to ask, DDL."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from markupsafe import Markup
 
@@ -20,12 +22,13 @@ MIN_GAIN = 0.05
 """Expected information below which no question is suggested, nats."""
 
 
-def report_page(link: Link, max_tokens: int | None = None) -> str:
+def report_page(link: Link, max_tokens: int | None = None, notes: Sequence[str] = ()) -> str:
     """A self-contained HTML page about a link.
 
     Args:
         link: What a question needs of a database.
         max_tokens: Tokens of the DDL at most; all of it by default.
+        notes: Further sentences to show, such as the notice that the view is partial.
     """
     frame = link.to_frame()
     rows = [
@@ -47,7 +50,7 @@ def report_page(link: Link, max_tokens: int | None = None) -> str:
         wide=Markup(schema_svg(*drawn)),
         narrow=Markup(schema_svg(*drawn, room=NARROW, widest=WIDEST)),
         hidden=f"; {left_out} less probable tables not shown" if left_out else "",
-        warnings=[*link.graph.dropped, *link.graph.warnings, *link.warnings],
+        warnings=[*notes, *link.graph.dropped, *link.graph.warnings, *link.warnings],
         reason=link.abstention.reasons[0],
         covered=float(link.cover.cover_probability[0]),
         entropy=float(link.distribution.entropy[0]),

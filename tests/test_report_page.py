@@ -223,3 +223,54 @@ def test_a_page_that_cannot_be_written_is_refused(hostile, tmp_path, monkeypatch
         cli.main()
     assert ended.value.code == 2
     assert "html" in capsys.readouterr().err
+
+
+def run(monkeypatch, capsys, *arguments) -> tuple[int, str]:
+    """Exit status and stderr of the command."""
+    monkeypatch.setattr(sys, "argv", ["bayeslink", "report", *map(str, arguments), "--channels", "lexical"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, capsys.readouterr().err
+
+
+@pytest.fixture
+def small(tmp_path) -> Path:
+    return database(tmp_path / "small.sqlite", ["orders", "secrets"])
+
+
+def test_what_is_known_of_tables_is_taken_and_said(small, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.html"
+    asked = (small, "Which orders?", "--html", out, "--needs", "customers", "--needs-not", "secrets")
+    assert run(monkeypatch, capsys, *asked)[0] == 0
+    text = out.read_text(encoding="utf-8")
+    assert "given that customers is needed; given that secrets is not needed" in text
+    assert "1.000" in text
+    code, said = run(monkeypatch, capsys, *asked, "--needs", "secrets")
+    assert code == 2
+    assert "needs and needs-not: secrets cannot be both" in said
+    code, said = run(monkeypatch, capsys, *asked, "--calibration", tmp_path / "none.json")
+    assert code == 2
+    assert "a promise is about questions of which nothing was said" in said
+
+
+def test_a_page_of_a_partial_view_says_so_and_names_nothing_else(small, tmp_path, monkeypatch, capsys):
+    out, policy = tmp_path / "out.html", tmp_path / "policy.json"
+    granted = {"customers": ["id", "name"], "orders": ["id", "customer_0"]}
+    policy.write_text(json.dumps({"principals": {"clerk": {"tables": granted}}}))
+    asked = (small, "Which orders or secrets?", "--html", out, "--policy", policy, "--principal", "clerk")
+    assert run(monkeypatch, capsys, *asked)[0] == 0
+    text = out.read_text(encoding="utf-8")
+    assert "You see only the part of this database that you may read" in text
+    assert "secrets" not in text.replace("orders or secrets?", "")
+    assert Elements(text).found["rect"] == 2 * 2
+
+
+def test_a_variant_and_a_refused_question(small, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.html"
+    assert run(monkeypatch, capsys, small, "Which orders?", "--html", out, "--variant", "independent")[0] == 0
+    assert "variant independent" in out.read_text(encoding="utf-8")
+    code, said = run(monkeypatch, capsys, small, "?", "--html", tmp_path / "other.html")
+    assert code == 2
+    assert "has no content word" in said
+    assert not (tmp_path / "other.html").exists()

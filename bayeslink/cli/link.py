@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bayeslink.cli.answers import answered, check_answers
 from bayeslink.cli.common import one_line, policy_of, print_json, say
 from bayeslink.cli.options import InferKeys, Json, PolicyFile, Principal
 
@@ -101,18 +102,10 @@ def link(
     if linker.graph.num_tables > 1 and not linker.graph.edges:
         hint = "none could be guessed" if infer_keys else "--infer-keys guesses some from names"
         say(f"warning: no foreign key joins two tables, so none lends another support; {hint}")
-    if calibration is not None and (needs or needs_not):
-        raise ValueError(
-            f"calibration={str(calibration)!r}: a promise is about questions of which nothing was said; leave "
-            "--calibration or --needs and --needs-not out"
-        )
+    check_answers(calibration, needs, needs_not)
     # To leave columns out, it must be known which are needed.
     found = linker.link(question, evidence, cover, max_risk, calibration, columns or max_tokens is not None)
-    wanted = {found.position(name, "needs"): name for name in needs or ()}
-    barred = {found.position(name, "needs-not"): name for name in needs_not or ()}
-    if both := [wanted[place] for place in wanted if place in barred]:
-        raise ValueError(f"needs and needs-not: {', '.join(both)} cannot be both; name it in one of them")
-    found = found.answer(dict.fromkeys(wanted.values(), True) | dict.fromkeys(barred.values(), False))
+    found = answered(found, needs, needs_not)
     within = None if budget is None else found.within(budget)
     for sentence in (*linker.graph.dropped, *linker.graph.warnings, *found.warnings):
         say(f"warning: {sentence}")
