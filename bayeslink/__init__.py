@@ -17,6 +17,7 @@ _HOMES = {
     "SchemaLinker": "bayeslink.linker",
     "Selection": "bayeslink.decision.selection",
     "SubgraphDistribution": "bayeslink.inference.predictive",
+    "SubgraphModel": "bayeslink.estimator",
     "Support": "bayeslink.model.autologistic",
     "Variant": "bayeslink.model.hierarchy",
     "compute_evidence": "bayeslink.evidence.channel",

@@ -15,7 +15,7 @@ jupytext = pytest.importorskip("jupytext", reason="extra `paper`")
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(ROOT.glob("notebooks/[0-9]*.py"))
-NAMES = ["01_worked_example", "02_from_sql_to_gold", "03_reading_the_posterior"]
+NAMES = ["01_worked_example", "02_from_sql_to_gold", "03_reading_the_posterior", "04_your_own_graph"]
 
 
 def code(cell) -> str:
@@ -36,7 +36,7 @@ def run(source: Path) -> list[object]:
     return seen
 
 
-def test_there_are_three():
+def test_there_are_four():
     assert [source.stem for source in SOURCES] == NAMES
 
 
