@@ -59,7 +59,7 @@ class SubgraphModel(BaseEstimator):
         num_draws: Number of posterior draws.
         random_state: Seed of the draws, a whole number.
         posterior_: What the fit found, a `Posterior`.
-        coef_: Posterior mean of the slope of each channel, log-odds for a standard deviation of the channel.
+        coef_: Posterior mean of the slope of each channel, form by form, log-odds for a standard deviation of it.
         coupling_: Posterior mean of the population's coupling, nats.
         n_features_in_: Number of channels.
         classes_: 0 and 1.

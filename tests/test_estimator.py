@@ -15,6 +15,7 @@ from bayeslink.evaluation.held_out import fresh_draws
 from bayeslink.inference import enumeration
 from bayeslink.inference.fit import fit
 from bayeslink.inference.predictive import predict
+from bayeslink.model.priors import Priors
 from tests.worlds import CYCLE, ISOLATED, PATH, STAR, simulate
 
 SHAPES = {"db0": PATH, "db1": STAR, "db2": CYCLE, "db3": ISOLATED, "db4": PATH}
@@ -161,6 +162,21 @@ def test_the_fixed_coupling_is_the_given_one(world):
     item = world[0]
     model = SubgraphModel(PATH, variant="fixed", coupling=0.8, num_draws=20).fit(item.values, item.gold)
     assert model.coupling_ == 0.8
+
+
+def test_forms_and_priors_reach_the_fit(world):
+    item, tight = world[0], Priors(slope_scale=1e-3)
+    model = SubgraphModel(PATH, variant="independent", forms=("value", "rank"), priors=tight, num_draws=20)
+    model.fit(item.values, item.gold)
+    assert model.coef_.shape == (4,)
+    assert (np.abs(model.coef_) < 0.01).all()
+    assert model.n_features_in_ == 2
+
+
+def test_a_pair_given_twice_counts_once(world, fitted):
+    values, names = world[0].values[:3], ["db0"] * 3
+    twice = fitted.predict_proba(values, names, edges=[(0, 1), (2, 1), (1, 0), (1, 2), (0, 1)])
+    np.testing.assert_array_equal(twice, fitted.predict_proba(values, names, edges=[(0, 1), (1, 2)]))
 
 
 def test_before_the_fit_every_method_says_so():
