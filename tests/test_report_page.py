@@ -200,6 +200,21 @@ def test_the_notebooks_view_escapes_too(hostile):
     assert (seen.found["svg"], seen.events) == (1, [])
 
 
+def test_a_browser_runs_nothing_of_what_notebooks_show(hostile, tmp_path):
+    linker = SchemaLinker.from_database(str(hostile), channels="lexical")
+    link = linker.link(f"Which customers? <script>{RUNS}</script>")
+    values = (linker, link, link.distribution, link.cover, linker.posteriors[linker.variant])
+    shown = "".join(value._repr_html_() for value in values)
+    wrapper = tmp_path / "cells.html"
+    wrapper.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>cells</title>{shown}", encoding="utf-8")
+    found = in_browser(wrapper, "--virtual-time-budget=2000", "--dump-dom")
+    seen = Elements(found.stdout)
+    assert seen.title == "cells"
+    assert seen.found["script"] == seen.found["img"] == seen.found["iframe"] == 0
+    assert seen.found["svg"] == 3
+    assert [line for line in found.stderr.splitlines() if "CONSOLE" in line] == []
+
+
 def test_a_large_schema_shows_the_neighbourhood_and_says_what_it_leaves_out(tmp_path):
     path = database(tmp_path / "large.sqlite", [f"table_{number}" for number in range(120)])
     found = SchemaLinker.from_database(str(path), channels="lexical").link("Which customers?")
@@ -264,6 +279,18 @@ def test_a_page_of_a_partial_view_says_so_and_names_nothing_else(small, tmp_path
     assert "You see only the part of this database that you may read" in text
     assert "secrets" not in text.replace("orders or secrets?", "")
     assert Elements(text).found["rect"] == 2 * 2
+
+
+def test_families_are_folded_or_not(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out.html"
+    path = database(tmp_path / "dated.sqlite", [])
+    with closing(sqlite3.connect(path)) as connection:
+        for day in range(1, 7):
+            connection.execute(f"CREATE TABLE events_2024010{day} (id INTEGER PRIMARY KEY, what TEXT)")
+        connection.commit()
+    for asked, count in (("--fold", 2), ("--no-fold", 7)):
+        assert run(monkeypatch, capsys, path, "Which customers?", "--html", out, asked)[0] == 0
+        assert Elements(out.read_text(encoding="utf-8")).found["rect"] == 2 * count
 
 
 def test_a_variant_and_a_refused_question(small, tmp_path, monkeypatch, capsys):
