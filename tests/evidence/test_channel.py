@@ -182,6 +182,10 @@ def test_edge_types(graph: SchemaGraph):
     ]
     assert edge_types(build_graph("inferred", tables, keys)).tolist() == [0, 2]
     assert edge_types(build_graph("none", tables, ())).shape == (0,)
+    # What a user states counts as declared, and a junction may stand at either end of an edge.
+    stated = [RawKey("c", ("x",), name, ("x",), origin=Origin.USER) for name in "ab"]
+    assert edge_types(build_graph("stated", tables, stated)).tolist() == [1, 1]
+    assert edge_types(build_graph("stated", tables, stated[:1])).tolist() == [0]
 
 
 def test_cache_hits_and_misses(graph: SchemaGraph, tmp_path: Path):

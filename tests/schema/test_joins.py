@@ -10,6 +10,8 @@ from bayeslink.schema.corpus import data_home, read_corpus
 from bayeslink.schema.graph import Column, Origin, RawKey, SchemaGraph, Table, build_graph
 from bayeslink.schema.joins import (
     FEATURES,
+    Candidate,
+    best_candidates,
     candidates,
     column_numbers,
     infer_keys,
@@ -115,6 +117,15 @@ def test_guessed_keys_are_marked_and_never_replace_a_stated_one():
 def test_a_threshold_is_a_probability(threshold):
     with pytest.raises(ValueError, match="threshold"):
         infer_keys(shop(), threshold)
+
+
+def test_the_threshold_is_on_any_reference_of_a_column_and_the_best_one_is_kept():
+    listed = [Candidate(0, 1, parent, 0, ()) for parent in (1, 2)] + [Candidate(1, 1, 2, 0, ())]
+    probability = np.array([0.3, 0.4, 0.6])
+    kept = [(score, item.table, item.ref_table) for score, item in best_candidates(listed, probability, 0.65)]
+    assert kept == [(0.4, 0, 2)]
+    assert best_candidates(listed, probability, 0.75) == []
+    assert [item.table for _, item in best_candidates(listed, probability, 0.5)] == [1, 0]
 
 
 def test_a_higher_threshold_keeps_fewer():

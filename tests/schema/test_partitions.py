@@ -1,5 +1,7 @@
 """Families of dated or numbered tables: what is folded, what is not, and that gold finds them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,16 +58,64 @@ def test_tables_with_other_columns_are_not_members():
     assert folded.table_names == ("log_*", "log_2022")
 
 
+@pytest.mark.parametrize(("columns", "is_member"), [("abcd", True), ("abcde", False), ("ac", False)])
+def test_a_member_shares_at_least_half_of_the_columns(columns, is_member):
+    tables = [Table(f"log_{year}", (Column("a"), Column("b"))) for year in (2019, 2020, 2021)]
+    tables.append(Table("log_2022", tuple(map(Column, columns))))
+    folded = fold_partitions(build_graph("d", tables))
+    assert folded.table_names == (("log_*",) if is_member else ("log_*", "log_2022"))
+
+
+def test_a_family_is_not_folded_again():
+    folded = fold_partitions(graph([f"area_{year}_{span}yr" for year in (2010, 2011, 2012) for span in (1, 3, 5)]))
+    assert folded.num_tables == 3
+    assert fold_partitions(folded) is folded
+
+
+def test_dates_come_before_numbers():
+    # As numbers the four tables of 2019 would be the largest family.
+    names = [f"s{number}_{year}" for number in (1, 2) for year in (2019, 2020, 2021)] + ["s3_2019", "s4_2019"]
+    assert fold_partitions(graph(names)).table_names == ("s1_*", "s2_*", "s3_2019", "s4_2019")
+
+
+def test_a_family_with_one_partial_member_is_partial_and_dropped_keys_stay_known():
+    tables = [replace(Table(f"log_{year}", COLUMNS), partial=year == 2020) for year in (2019, 2020, 2021)]
+    before = build_graph("d", tables, [RawKey("log_2019", ("id",), "nowhere", ("id",))])
+    folded = fold_partitions(before)
+    assert folded.tables[0].partial
+    assert len(before.dropped) == 1
+    assert folded.dropped == before.dropped
+
+
+def test_a_dotted_name_with_a_schema_stays_and_dropped_keys_stay_known():
+    before = build_graph(
+        "d", [Table("a.b", COLUMNS, "s"), Table("x.c", COLUMNS)], [RawKey("x.c", ("id",), "nowhere", ("id",))]
+    )
+    split = split_qualifiers(before)
+    assert [(table.schema, table.name) for table in split.tables] == [("s", "a.b"), ("x", "c")]
+    assert len(before.dropped) == 1
+    assert split.dropped == before.dropped
+
+
 def test_a_column_that_came_later_is_shown():
     tables = [Table(f"log_{year}", COLUMNS) for year in (2019, 2020)]
     tables.append(Table("log_2021", (*COLUMNS, Column("added"))))
     assert [column.name for column in fold_partitions(build_graph("d", tables)).tables[0].columns][-1] == "added"
 
 
+def test_columns_stand_as_in_the_widest_member():
+    members = {"log_2019": "ab", "log_2020": "ab", "log_2021": "cba"}
+    tables = [Table(name, tuple(map(Column, own))) for name, own in members.items()]
+    folded = fold_partitions(build_graph("d", tables))
+    assert [column.name for column in folded.tables[0].columns] == ["c", "b", "a"]
+
+
 def test_one_part_varies_and_the_larger_family_wins():
     names = [f"cbsa_{year}_{span}yr" for year in (2010, 2011, 2012, 2013) for span in (1, 3, 5)]
     folded = fold_partitions(graph(names))
     assert sorted(folded.table_names) == ["cbsa_*_1yr", "cbsa_*_3yr", "cbsa_*_5yr"]
+    numbered = fold_partitions(graph([f"part_{first}_{second}" for first in (1, 2, 3, 4) for second in (5, 6, 7)]))
+    assert sorted(numbered.table_names) == ["part_*_5", "part_*_6", "part_*_7"]
 
 
 def test_views_taken_names_and_other_schemas_are_left_alone():
