@@ -76,6 +76,11 @@ def test_costs_are_paid_over_all_databases_together():
     assert [own.tolist() for own in constant_lengths(found, 1e6)[1]] == [[3] * 7, [9] * 7, [20] * 7]
 
 
+def test_a_cost_that_is_met_exactly_can_be_paid():
+    best, lengths = constant_lengths([prefixes([[0.0, 0.6, 0.9, 1.0]], [1])], 2.0)
+    assert (best, lengths[0].tolist()) == (2, [2])
+
+
 def test_labels_do_not_move_what_is_chosen():
     coverage = [[0.0, 0.6, 0.9, 1.0], [0.0, 0.3, 0.95, 1.0]]
     first, second = ([prefixes(coverage, needed)] for needed in ([1, 2], [3, 0]))

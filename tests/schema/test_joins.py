@@ -128,6 +128,18 @@ def test_the_threshold_is_on_any_reference_of_a_column_and_the_best_one_is_kept(
     assert [item.table for _, item in best_candidates(listed, probability, 0.5)] == [1, 0]
 
 
+def test_an_identifier_alone_is_no_role_and_a_first_column_may_be_a_key_where_none_is_stated():
+    assert candidates(build_graph("d", [table("boats", "id", key="id"), table("visits", "day", "owner_id")])) == []
+    listed = candidates(build_graph("d", [table("ports", "harbour", "size"), table("visits", "day", "harbour")]))
+    assert [(item.table, item.column, item.ref_table, item.ref_column) for item in listed] == [(1, 1, 0, 0)]
+
+
+def test_dropped_keys_stay_known_when_keys_are_guessed():
+    graph = build_graph("shop", shop().tables, [RawKey("orders", ("customer_id",), "nowhere", ("id",))])
+    assert len(graph.dropped) == 1
+    assert with_inferred_keys(graph).dropped[:1] == graph.dropped
+
+
 def test_a_higher_threshold_keeps_fewer():
     graph = shop()
     assert found(graph, 0.99) <= found(graph, 0.5) <= found(graph, 0.0)
